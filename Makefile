@@ -1,0 +1,46 @@
+PYTHON ?= python3
+VENV ?= .venv
+DATA ?= data
+
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help venv demo test lint bench clean
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(VENV)/.created ## Create the virtual environment
+
+demo: $(VENV)/.installed-demo ## Train and explain a tree on ICD-10-CM diagnosis texts
+	@$(BIN)/python -m thinleaf.demo
+
+test: lint ## Lint, then run every test and doctest
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-test ## Check style, types, import direction and spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+bench: $(VENV)/.installed-bench ## Run the benchmarks on the data sets in DATA (default: data)
+	$(BIN)/python -m benchmarks.run_all --data $(DATA)
+
+clean: ## Remove the virtual environment, builds and caches
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit("thinleaf needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Every extra goes into the same editable install, so they add up.
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
+	@echo "Installing thinleaf[$*] into $(VENV)"
+	@$(BIN)/python -m pip install -q -e '.[$*]'
+	@touch $@

@@ -1,0 +1,38 @@
+"""thinleaf: classification into thousands of classes with deep paths and thin leaves.
+
+Public names are imported when they are first used: ``import thinleaf`` loads no compiler.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thinleaf import metrics as metrics
+    from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
+    from thinleaf.tree import Tree as Tree
+    from thinleaf.tree import TreeError as TreeError
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "SoftmaxTreeClassifier": "thinleaf.estimators",
+    "Tree": "thinleaf.tree",
+    "TreeError": "thinleaf.tree",
+}
+_MODULES = ("metrics",)
+
+__all__ = ["SoftmaxTreeClassifier", "Tree", "TreeError", "__version__", "metrics"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(import_module(_EXPORTS[name]), name)
+    if name in _MODULES:
+        return import_module(f"thinleaf.{name}")
+    raise AttributeError(f"module 'thinleaf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,433 @@
+"""The demo, ``python -m thinleaf.demo``: from a diagnosis text to its ICD-10-CM category.
+
+Trains a tree and a flat softmax on the same tf-idf features, compares them in a table, and shows
+what the tree says to some of the test texts. What is measured is in :class:`Figures`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thinleaf._dtypes import INDEX, PARAM, AnyArray, ParamArray
+from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
+from thinleaf.estimators import SoftmaxTreeClassifier
+from thinleaf.metrics import summarize, top_k_error
+
+try:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "the demo needs the package rich: pip install 'thinleaf[demo]'", name=error.name
+    ) from error
+
+TREE_SETTINGS: Final[Mapping[str, Any]] = {
+    "depth": 4,
+    "leaf_classes": 200,
+    "init": "balanced_clusters",
+    "absent": "zero_one",
+    "router_l1": 0.001,
+    "leaf_l1": 0.001,
+    "router_ridge": 0.03,
+    "leaf_ridge": 0.01,
+    "max_sweeps": 4,
+    "n_jobs": -1,
+    "random_state": 0,
+    "verbose": 1,
+}
+
+_N_EXAMPLES = 8
+_N_SINGLE = 300
+_N_COMPILE = 400
+_BLOCK = 256
+
+
+class FlatSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What the tree is measured against: one linear layer over all classes, then a softmax.
+
+    Trained on the cross-entropy by mini-batches with AdaGrad, which suits features of very
+    different frequency. On sparse rows a step only touches the weights of the features in its
+    batch, so a pass over the data costs seconds even with thousands of classes.
+
+    Parameters
+    ----------
+    n_passes : int
+        Passes over the data.
+    batch_size : int
+    step : float
+        The length of AdaGrad's steps.
+    random_state : int
+    report : callable, optional
+        Called with a line of text after each pass.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features, n_classes)
+    intercept_ : ndarray of shape (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    """
+
+    def __init__(
+        self,
+        n_passes: int = 8,
+        batch_size: int = 1024,
+        step: float = 1.0,
+        random_state: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        self.n_passes = n_passes
+        self.batch_size = batch_size
+        self.step = step
+        self.random_state = random_state
+        self.report = report
+
+    def fit(self, X: Any, y: npt.ArrayLike) -> FlatSoftmax:
+        """Train on sparse rows.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        """
+        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM)
+        self.classes_, y_ids = np.unique(labels, return_inverse=True)
+        shape = (X.shape[1], self.classes_.size)
+        self.coef_: ParamArray = np.zeros(shape, dtype=PARAM)
+        self.intercept_: ParamArray = np.zeros(shape[1], dtype=PARAM)
+        squares = np.full(shape, 1e-8, dtype=PARAM)
+        squares_b = np.full(shape[1], 1e-8, dtype=PARAM)
+        rng = np.random.default_rng(self.random_state)
+        started = time.perf_counter()
+        for number in range(1, self.n_passes + 1):
+            order = rng.permutation(X.shape[0])
+            loss = 0.0
+            for begin in range(0, order.size, self.batch_size):
+                rows = order[begin : begin + self.batch_size]
+                loss += self._descend(X[rows], y_ids[rows], squares, squares_b)
+            if self.report is not None:
+                self.report(
+                    f"{type(self).__name__}: pass {number}/{self.n_passes}  "
+                    f"train loss {loss / order.size:.3f}  {time.perf_counter() - started:.1f} s"
+                )
+        return self
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most probable class of each row."""
+        blocks = [scores.argmax(axis=1) for scores in self._score(X)]
+        labels: AnyArray = self.classes_[np.concatenate(blocks)]
+        return labels
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, ParamArray]:
+        """Return the ``k`` most probable classes and their probabilities, best first."""
+        ids, probabilities = [], []
+        for scores in self._score(X):
+            _softmax(scores)
+            ids.append(np.argsort(-scores, axis=1, kind="stable")[:, :k])
+            probabilities.append(np.take_along_axis(scores, ids[-1], axis=1))
+        return self.classes_[np.concatenate(ids)], np.concatenate(probabilities)
+
+    def _score(self, X: Any) -> list[ParamArray]:
+        """Return scores in blocks of rows that fit the cache."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM)
+        if X.shape[0] <= _BLOCK:
+            return [X @ self.coef_ + self.intercept_]
+        blocks = range(0, X.shape[0], _BLOCK)
+        return [X[begin : begin + _BLOCK] @ self.coef_ + self.intercept_ for begin in blocks]
+
+    def _descend(
+        self, X: sp.csr_array, y: AnyArray, squares: ParamArray, squares_b: ParamArray
+    ) -> float:
+        """Take one step on a batch; return the loss before it."""
+        features, local = np.unique(X.indices, return_inverse=True)
+        X = sp.csr_array((X.data, local.astype(INDEX), X.indptr), (y.size, features.size))
+        P: ParamArray = X @ self.coef_[features] + self.intercept_
+        _softmax(P)
+        own = (np.arange(y.size), y)
+        loss = -float(np.log(np.maximum(P[own], 1e-30)).sum())
+        P[own] -= 1.0
+        gradient: ParamArray = X.T.tocsr() @ P
+        so_far = squares[features]
+        so_far += gradient * gradient
+        squares[features] = so_far
+        gradient /= np.sqrt(so_far, out=so_far)
+        self.coef_[features] -= PARAM(self.step) * gradient
+        gradient_b = P.sum(axis=0)
+        squares_b += gradient_b * gradient_b
+        self.intercept_ -= PARAM(self.step) * gradient_b / np.sqrt(squares_b)
+        return loss
+
+
+def _softmax(scores: ParamArray) -> None:
+    """Turn scores of shape (n_rows, n_classes) into probabilities, in place."""
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Features:
+    """The split as tf-idf rows and label arrays."""
+
+    X_train: sp.csr_array
+    y_train: AnyArray
+    X_test: sp.csr_array
+    y_test: AnyArray
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the table compares, of one model on the test rows.
+
+    Attributes
+    ----------
+    error, top5_error : float
+        Shares of test rows.
+    train_seconds : float
+        Without compilation.
+    batch_us : float
+        Microseconds a row, all test rows in one call of ``predict``.
+    single_us : float
+        Microseconds a call of ``predict`` with one row.
+    n_bytes : int
+        Of the parameters as they are stored.
+    n_nonzero : int
+        Weights that are not zero.
+    """
+
+    error: float
+    top5_error: float
+    train_seconds: float
+    batch_us: float
+    single_us: float
+    n_bytes: int
+    n_nonzero: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both models and what was measured of them."""
+
+    tree: SoftmaxTreeClassifier
+    flat: FlatSoftmax
+    tree_figures: Figures
+    flat_figures: Figures
+
+
+def make_tree(**changes: Any) -> SoftmaxTreeClassifier:
+    """Return the demo's tree, unfitted."""
+    return SoftmaxTreeClassifier(**{**TREE_SETTINGS, **changes})
+
+
+def make_features(data: TextSplit) -> Features:
+    """Turn texts into tf-idf rows of words and pairs of words that two training texts have."""
+    tfidf = TfidfVectorizer(
+        token_pattern=r"(?u)\b\w+\b",
+        ngram_range=(1, 2),
+        min_df=2,
+        sublinear_tf=True,
+        dtype=PARAM,
+    )
+    X_train = tfidf.fit_transform(data.texts_train)
+    X_test = tfidf.transform(data.texts_test)
+    return Features(X_train, np.asarray(data.y_train), X_test, np.asarray(data.y_test))
+
+
+def first_rows(data: TextSplit, n_rows: int) -> TextSplit:
+    """Return the first training texts and the test texts of their categories."""
+    kept = set(data.y_train[:n_rows])
+    test = [i for i, category in enumerate(data.y_test) if category in kept]
+    return TextSplit(
+        data.texts_train[:n_rows],
+        data.y_train[:n_rows],
+        [data.texts_test[i] for i in test],
+        [data.y_test[i] for i in test],
+        {category: data.titles[category] for category in sorted(kept)},
+    )
+
+
+def compare(features: Features, say: Callable[[str], None]) -> Comparison:
+    """Train the tree and the flat softmax on the same rows and measure both.
+
+    Parameters
+    ----------
+    features : Features
+    say : callable
+        Gets a line of text at each stage.
+    """
+    say("Compiling, or loading what an earlier run has compiled")
+    seconds = _compile(features)
+    say(f"That took {seconds:.1f} s. Training the tree")
+    tree = make_tree()
+    tree_seconds = _seconds(lambda: tree.fit(features.X_train, features.y_train))
+    say("Training the flat softmax")
+    flat = FlatSoftmax(report=say)
+    flat_seconds = _seconds(lambda: flat.fit(features.X_train, features.y_train))
+    say("Measuring")
+    size = summarize(tree.tree_)
+    flat_bytes = flat.coef_.nbytes + flat.intercept_.nbytes
+    flat_nonzero = int(np.count_nonzero(flat.coef_))
+    return Comparison(
+        tree,
+        flat,
+        _measure(tree, features, tree_seconds, size.n_bytes, size.n_nonzero),
+        _measure(flat, features, flat_seconds, flat_bytes, flat_nonzero),
+    )
+
+
+def _compile(features: Features) -> float:
+    """Run everything once on a few rows, so that later times are those of compiled code."""
+
+    def rehearse() -> None:
+        X, y = features.X_train[:_N_COMPILE], features.y_train[:_N_COMPILE]
+        tree = make_tree(verbose=0).fit(X, y)
+        tree.predict(X)
+        tree.predict_topk(X, 2)
+
+    return _seconds(rehearse)
+
+
+def _measure(
+    model: Any, features: Features, train_seconds: float, n_bytes: int, n_nonzero: int
+) -> Figures:
+    X, y = features.X_test, features.y_test
+    top, _ = model.predict_topk(X, min(5, model.classes_.size))
+    rows = [X[i : i + 1] for i in range(min(_N_SINGLE, y.size))]
+    batch = min(_seconds(partial(model.predict, X)) for _ in range(5))
+    single = np.median([_seconds(partial(model.predict, row)) for row in rows])
+    return Figures(
+        error=float(np.mean(model.predict(X) != y)),
+        top5_error=top_k_error(y, top),
+        train_seconds=train_seconds,
+        batch_us=1e6 * batch / y.size,
+        single_us=1e6 * float(single),
+        n_bytes=n_bytes,
+        n_nonzero=n_nonzero,
+    )
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
+
+
+def comparison_table(comparison: Comparison, n_test: int) -> Table:
+    """Return the two models side by side."""
+    a, b = comparison.tree_figures, comparison.flat_figures
+    shape = summarize(comparison.tree.tree_)
+    table = Table(
+        title="Diagnosis text to ICD-10-CM category",
+        caption=(
+            f"Tree: depth {shape.depth}, {shape.n_leaves} leaves with "
+            f"{shape.mean_leaf_classes:.0f} of {comparison.tree.classes_.size:,} categories on "
+            "average. Flat softmax: one linear layer over all categories, trained on the "
+            f"cross-entropy by mini-batch AdaGrad, {comparison.flat.n_passes} passes. The "
+            "tree trains on all cores, the flat softmax on one; both predict on one. With one row "
+            "a call, the overhead of the call outweighs the arithmetic."
+        ),
+        caption_justify="left",
+    )
+    table.add_column("")
+    table.add_column("tree", justify="right")
+    table.add_column("flat softmax", justify="right")
+    lines: Sequence[tuple[str, Callable[[Figures], str]]] = (
+        ("test error", lambda f: f"{100 * f.error:.1f} %"),
+        ("top-5 test error", lambda f: f"{100 * f.top5_error:.1f} %"),
+        ("training", lambda f: f"{f.train_seconds:.1f} s"),
+        (f"prediction, {n_test:,} rows in one call", lambda f: f"{f.batch_us:.1f} µs a row"),
+        ("prediction, one row a call", lambda f: f"{f.single_us:.0f} µs a row"),
+        ("model size", lambda f: f"{f.n_bytes / 1e6:.1f} MB"),
+        ("nonzero weights", lambda f: f"{f.n_nonzero:,}"),
+    )
+    for name, show in lines:
+        table.add_row(name, show(a), show(b))
+    return table
+
+
+def examples(tree: SoftmaxTreeClassifier, data: TextSplit, features: Features) -> Text:
+    """Return test texts, evenly spaced over the chapters, each with the tree's top three."""
+    n_test = len(data.texts_test)
+    n_shown = min(_N_EXAMPLES, n_test)
+    shown = np.linspace(0, n_test, n_shown, endpoint=False, dtype=INDEX) + n_test // (2 * n_shown)
+    labels, probabilities = tree.predict_topk(features.X_test[shown], min(3, tree.classes_.size))
+    lines = [Text(f"What the tree says to {n_shown} of the test texts", "italic")]
+    for i, top, top_p in zip(shown.tolist(), labels.tolist(), probabilities.tolist(), strict=True):
+        lines += [Text(), Text(data.texts_test[i], "bold")]
+        lines += _answer(data.y_test[i], top, top_p, data.titles)
+    return Text("\n").join(lines)
+
+
+def _answer(
+    truth: str, top: Sequence[str], top_p: Sequence[float], titles: Mapping[str, str]
+) -> list[Text]:
+    """Return a line for each category; if the true one is not among them, one more for it."""
+    lines = []
+    for place, (category, p) in enumerate(zip(top, top_p, strict=True)):
+        right = category == truth
+        mark = "right" if right else "wrong" if place == 0 else ""
+        style = "green" if right else "red" if place == 0 else ""
+        lines.append(Text(f"  {mark:6} {100 * p:5.1f} %  {category} {titles[category]}", style))
+    if truth not in top:
+        lines.append(Text(f"  {'missed':14}  {truth} {titles[truth]}", "red"))
+    return lines
+
+
+def run(console: Console, n_rows: int | None = None) -> Comparison:
+    """Run the demo.
+
+    Parameters
+    ----------
+    console : Console
+        Where to print.
+    n_rows : int, optional
+        Train on the first rows only, for a quick look; by default on all.
+    """
+
+    def say(line: str) -> None:
+        console.print(line, markup=False, highlight=False)
+
+    say("Reading ICD-10-CM")
+    data = load_icd10cm()
+    if n_rows is not None:
+        data = first_rows(data, n_rows)
+    features = make_features(data)
+    n_train, n_features = features.X_train.shape
+    say(
+        f"{n_train:,} training and {len(data.y_test):,} test texts, {len(data.titles):,} "
+        f"categories, {n_features:,} tf-idf features"
+    )
+    comparison = compare(features, say)
+    console.print()
+    console.print(comparison_table(comparison, len(data.y_test)))
+    console.print()
+    console.print(examples(comparison.tree, data, features), no_wrap=True, overflow="ellipsis")
+    return comparison
+
+
+def main() -> None:
+    """Run the whole demo on standard output."""
+    console = Console()
+    started = time.perf_counter()
+    try:
+        run(console)
+    except ModuleNotFoundError as error:
+        sys.exit(str(error))
+    console.print(f"\nAll of it took {time.perf_counter() - started:.0f} s.", highlight=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""How every kernel is compiled: one decorator, so that the rules stand in one place.
+
+Lazy signatures (each kernel compiles once for dense and once for sparse input), an on-disk cache,
+and no GIL while a kernel runs. Floating-point sums may be reassociated, which lets inner loops use
+vector instructions; NaN and infinity keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+}
+
+
+def kernel(function: F) -> F:
+    """Compile ``function`` lazily, releasing the GIL, cached on disk where that can be written."""
+    return _compile(function, _OPTIONS)
+
+
+def exact_kernel(function: F) -> F:
+    """Compile as :func:`kernel` does, but do every operation in the order written."""
+    return _compile(function, _OPTIONS | {"fastmath": {"contract", "nsz"}})
+
+
+def _compile(function: F, options: dict[str, Any]) -> F:
+    try:
+        return cast(F, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # no writable cache directory: compile anew in each process
+        return cast(F, numba.njit(**options)(function))

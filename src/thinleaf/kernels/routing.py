@@ -1,0 +1,122 @@
+"""Routing rows through a tree, a node at a time, as a stable partition.
+
+Rows end up grouped by leaf, and the rows that reach any node are a contiguous range: the reach sets
+of all nodes cost one permutation and two offsets a node.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thinleaf._dtypes import NO_CHILD, IndexArray, OffsetArray, ParamArray
+from thinleaf.kernels._jit import kernel
+from thinleaf.kernels.rows import Rows, project_row
+
+
+@kernel
+def route_rows(
+    X: Rows,
+    rows: IndexArray,
+    start: int,
+    children: IndexArray,
+    router_ptr: OffsetArray,
+    router_idx: IndexArray,
+    router_val: ParamArray,
+    bias: ParamArray,
+    order: IndexArray,
+    begin: IndexArray,
+    end: IndexArray,
+    w_dense: ParamArray,
+) -> None:
+    """Partition ``rows`` from node ``start`` down.
+
+    ``order`` must hold 0..n-1 and becomes the permutation of positions in ``rows``, stable within a
+    leaf; ``begin[i]:end[i]`` is the range of node ``i`` in it. ``w_dense`` is zeroed scratch.
+    """
+    held = np.empty(rows.size, dtype=order.dtype)
+    stack = np.empty(children.shape[0], dtype=order.dtype)
+    stack[0] = start
+    depth = 1
+    begin[start] = 0
+    end[start] = rows.size
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        left = children[node, 0]
+        if left == NO_CHILD:
+            continue
+        right = children[node, 1]
+        w_idx = router_idx[router_ptr[node] : router_ptr[node + 1]]
+        w_val = router_val[router_ptr[node] : router_ptr[node + 1]]
+        for t in range(w_idx.size):
+            w_dense[w_idx[t]] = w_val[t]
+        n_left = begin[node]
+        n_right = 0
+        for p in range(begin[node], end[node]):
+            at = order[p]
+            if project_row(X, rows[at], w_idx, w_val, w_dense) + bias[node] >= 0.0:
+                held[n_right] = at
+                n_right += 1
+            else:
+                order[n_left] = at
+                n_left += 1
+        for p in range(n_right):
+            order[n_left + p] = held[p]
+        for t in range(w_idx.size):
+            w_dense[w_idx[t]] = 0.0
+        begin[left] = begin[node]
+        end[left] = n_left
+        begin[right] = n_left
+        end[right] = end[node]
+        stack[depth] = left
+        stack[depth + 1] = right
+        depth += 2
+
+
+@kernel
+def go_right(
+    X: Rows,
+    rows: IndexArray,
+    w_idx: IndexArray,
+    w_val: ParamArray,
+    bias: np.float32,
+    w_dense: ParamArray,
+    out: IndexArray,
+) -> None:
+    """Fill ``out`` with the child index (0 left, 1 right) that one router chooses for each row."""
+    for t in range(w_idx.size):
+        w_dense[w_idx[t]] = w_val[t]
+    for i in range(rows.size):
+        out[i] = 1 if project_row(X, rows[i], w_idx, w_val, w_dense) + bias >= 0.0 else 0
+
+
+@kernel
+def count_path_products(
+    indptr: IndexArray,
+    indices: IndexArray,
+    rows: IndexArray,
+    begin: IndexArray,
+    end: IndexArray,
+    order: IndexArray,
+    weight_ptr: OffsetArray,
+    weight_idx: IndexArray,
+    weight_count: IndexArray,
+    scratch: IndexArray,
+    out: OffsetArray,
+) -> None:
+    """Add to ``out`` how many nonzero weights each sparse row meets on its path.
+
+    Node ``i`` holds ``weight_count[t]`` nonzero weights on feature ``weight_idx[t]``, for ``t`` in
+    ``weight_ptr[i]:weight_ptr[i + 1]``. ``scratch`` is zeroed and has one entry a feature.
+    """
+    for node in range(begin.size):
+        if begin[node] == end[node]:
+            continue
+        for t in range(weight_ptr[node], weight_ptr[node + 1]):
+            scratch[weight_idx[t]] = weight_count[t]
+        for p in range(begin[node], end[node]):
+            row = rows[order[p]]
+            for t in range(indptr[row], indptr[row + 1]):
+                out[order[p]] += scratch[indices[t]]
+        for t in range(weight_ptr[node], weight_ptr[node + 1]):
+            scratch[weight_idx[t]] = 0

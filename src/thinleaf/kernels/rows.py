@@ -1,0 +1,190 @@
+"""Inputs as the kernels see them: rows to predict with, local problems to solve.
+
+Rows are a C-contiguous ``float32`` matrix or a :class:`CSR` triple. A node's local problem holds
+its rows as such a matrix, or, if they are sparse, by column as a :class:`CSC` triple. A kernel is
+written once and specialised by the type that it is given: the few primitives that differ are chosen
+with ``numba.extending.overload``. Above the kernels nobody asks whether data is sparse.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray, ParamArray
+from thinleaf.kernels._jit import kernel
+
+
+class CSR(NamedTuple):
+    """Sparse rows: row ``i`` holds ``indices[indptr[i]:indptr[i + 1]]``, ascending."""
+
+    indptr: IndexArray
+    indices: IndexArray
+    data: ParamArray
+    n_features: int
+
+
+class CSC(NamedTuple):
+    """Sparse columns: column ``j`` holds rows ``indices[indptr[j]:indptr[j + 1]]``, ascending."""
+
+    indptr: IndexArray
+    indices: IndexArray
+    data: ParamArray
+    n_rows: int
+
+
+Rows: TypeAlias = ParamArray | CSR
+Local: TypeAlias = ParamArray | CSC
+
+
+def n_rows_of(X: Rows) -> int:
+    """Return the number of rows."""
+    return X.indptr.size - 1 if isinstance(X, CSR) else X.shape[0]
+
+
+def n_features_of(X: Rows) -> int:
+    """Return the number of features."""
+    return X.n_features if isinstance(X, CSR) else X.shape[1]
+
+
+def take_rows(X: Rows, rows: AnyArray) -> Rows:
+    """Return a copy of some rows, in the order given."""
+    if not isinstance(X, CSR):
+        return X[rows]
+    sizes = np.diff(X.indptr)[rows]
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(INDEX)
+    entries = np.arange(indptr[-1]) + np.repeat(X.indptr[rows] - indptr[:-1], sizes)
+    return CSR(indptr, X.indices[entries], X.data[entries], X.n_features)
+
+
+def n_local_features(X: Local) -> int:
+    """Return the number of features of a local problem."""
+    return X.indptr.size - 1 if isinstance(X, CSC) else X.shape[1]
+
+
+def gather(X: Rows, rows: IndexArray) -> tuple[Local, IndexArray]:
+    """Copy ``rows`` of ``X``; of sparse input, by column and only the features that occur.
+
+    Returns
+    -------
+    local : Local
+        Its column ``j`` is feature ``features[j]``.
+    features : ndarray of shape (n_local,)
+        Ascending feature ids. For dense input, all features.
+    """
+    if not isinstance(X, CSR):
+        return X[rows], np.arange(X.shape[1], dtype=INDEX)
+    counts = np.zeros(X.n_features, dtype=INDEX)
+    _count_features(X.indptr, X.indices, rows, counts)
+    features = np.flatnonzero(counts).astype(INDEX)
+    indptr = np.zeros(features.size + 1, dtype=INDEX)
+    np.cumsum(counts[features], out=indptr[1:])
+    counts[features] = indptr[:-1]  # now: where the next entry of a feature goes
+    indices = np.empty(indptr[-1], dtype=INDEX)
+    data = np.empty(indptr[-1], dtype=PARAM)
+    _fill_columns(X.indptr, X.indices, X.data, rows, counts, indices, data)
+    return CSC(indptr, indices, data, rows.size), features
+
+
+@kernel
+def _count_features(
+    indptr: IndexArray, indices: IndexArray, rows: IndexArray, counts: IndexArray
+) -> None:
+    for i in range(rows.size):
+        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            counts[indices[t]] += 1
+
+
+@kernel
+def _fill_columns(
+    indptr: IndexArray,
+    indices: IndexArray,
+    data: ParamArray,
+    rows: IndexArray,
+    cursor: IndexArray,
+    out_indices: IndexArray,
+    out_data: ParamArray,
+) -> None:
+    for i in range(rows.size):
+        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            at = cursor[indices[t]]
+            out_indices[at] = i
+            out_data[at] = data[t]
+            cursor[indices[t]] = at + 1
+
+
+def project_row(
+    X: Rows, row: int, w_idx: IndexArray, w_val: ParamArray, w_dense: ParamArray
+) -> float:
+    """Return w·x for one row; ``w_dense`` holds the same weights scattered over all features."""
+    raise TypeError("only called from kernels")
+
+
+@overload(project_row)
+def _project_row(X, row, w_idx, w_val, w_dense):
+    if isinstance(X, types.Array):
+
+        def dense(X, row, w_idx, w_val, w_dense):
+            total = np.float32(0.0)
+            if 2 * w_idx.size > w_dense.size:
+                for f in range(w_dense.size):
+                    total += X[row, f] * w_dense[f]
+            else:
+                for t in range(w_idx.size):
+                    total += X[row, w_idx[t]] * w_val[t]
+            return total
+
+        return dense
+
+    def sparse(X, row, w_idx, w_val, w_dense):
+        total = np.float32(0.0)
+        for t in range(X.indptr[row], X.indptr[row + 1]):
+            total += X.data[t] * w_dense[X.indices[t]]
+        return total
+
+    return sparse
+
+
+def score_row(
+    X: Rows,
+    row: int,
+    features: IndexArray,
+    block: ParamArray,
+    bias: ParamArray,
+    position: IndexArray,
+    scores: ParamArray,
+) -> None:
+    """Fill ``scores`` with Wx + b of a leaf; ``position`` maps features to rows of ``block``."""
+    raise TypeError("only called from kernels")
+
+
+@overload(score_row)
+def _score_row(X, row, features, block, bias, position, scores):
+    if isinstance(X, types.Array):
+
+        def dense(X, row, features, block, bias, position, scores):
+            for c in range(bias.size):
+                scores[c] = bias[c]
+            for r in range(features.size):
+                x = X[row, features[r]]
+                for c in range(bias.size):
+                    scores[c] += x * block[r, c]
+
+        return dense
+
+    def sparse(X, row, features, block, bias, position, scores):
+        for c in range(bias.size):
+            scores[c] = bias[c]
+        for t in range(X.indptr[row], X.indptr[row + 1]):
+            r = position[X.indices[t]]
+            if r >= 0:
+                x = X.data[t]
+                for c in range(bias.size):
+                    scores[c] += x * block[r, c]
+
+    return sparse

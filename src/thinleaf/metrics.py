@@ -1,0 +1,183 @@
+"""Figures that the papers report: errors, perplexities with coverage, FLOPs, size.
+
+Functions of arrays and trees; latency is measured in ``benchmarks/``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AnyArray
+from thinleaf.inference import Reach, leaf_of_rows, route
+from thinleaf.kernels.routing import count_path_products
+from thinleaf.kernels.rows import CSR, Rows
+from thinleaf.probability import mean_log_loss, smoothed, tune_epsilon
+from thinleaf.tree import Tree
+
+__all__ = [
+    "Perplexity",
+    "TreeSummary",
+    "mean_flops",
+    "perplexity",
+    "smoothed_perplexity",
+    "summarize",
+    "top_k_error",
+    "tune_epsilon",
+]
+
+
+def top_k_error(y_true: npt.ArrayLike, y_top: npt.ArrayLike) -> float:
+    """Return the share of rows whose label is not among their top k.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+    y_top : array-like of shape (n_rows, k)
+        As from ``predict_topk``.
+
+    Examples
+    --------
+    >>> top_k_error(["a", "b"], [["a", "c"], ["c", "d"]])
+    0.5
+    """
+    truth, top = np.asarray(y_true), np.asarray(y_top)
+    if top.ndim != 2 or truth.shape != top.shape[:1]:
+        raise ValueError(
+            f"y_top must have shape (n_rows, k) with {truth.shape[0]} rows, got {top.shape}"
+        )
+    return float(1.0 - (truth[:, None] == top).any(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Perplexity over the rows with positive probability, and their share."""
+
+    value: float
+    coverage: float
+
+
+def perplexity(probability: npt.ArrayLike) -> Perplexity:
+    """Return exp of the mean -log p over covered rows (paper 000, section 6.4).
+
+    Parameters
+    ----------
+    probability : array-like of shape (n_rows,)
+        Of the true class, as from ``label_proba``; zero where the leaf lacks it.
+
+    Examples
+    --------
+    >>> perplexity([0.5, 0.5, 0.0, 0.5])
+    Perplexity(value=2.0, coverage=0.75)
+    """
+    p = np.asarray(probability, dtype=ACCUM)
+    covered = p[p > 0.0]
+    value = float(np.exp(mean_log_loss(covered))) if covered.size else float("inf")
+    return Perplexity(value, covered.size / max(p.size, 1))
+
+
+def smoothed_perplexity(
+    probability: npt.ArrayLike, n_absent: npt.ArrayLike, epsilon: float
+) -> float:
+    """Return the perplexity over all rows when each absent class gets ε and all is renormalised.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n_rows,)
+        Of the true class, zero where the leaf lacks it.
+    n_absent : array-like of shape (n_rows,)
+        How many classes the leaf that a row reaches lacks.
+    epsilon : float
+        As from :func:`tune_epsilon` on validation rows.
+    """
+    if not epsilon > 0.0:
+        raise ValueError(f"epsilon must be positive, got {epsilon!r}")
+    p, absent = np.asarray(probability, dtype=ACCUM), np.asarray(n_absent, dtype=ACCUM)
+    return float(np.exp(mean_log_loss(smoothed(p, absent, epsilon))))
+
+
+def mean_flops(tree: Tree, X: Rows, reach: Reach | None = None) -> float:
+    """Return the mean number of multiplications of a prediction (Table 1 of paper 000).
+
+    One for each nonzero weight of the routers on the path and of the leaf; for sparse rows, only
+    for weights that meet a nonzero input. A flat softmax on dense data has K·D.
+    """
+    reach = route(tree, X) if reach is None else reach
+    if reach.rows.size == 0:
+        return 0.0
+    features, ptr, counts = _weights_per_feature(tree)
+    if isinstance(X, CSR):
+        out = np.zeros(reach.rows.size, dtype=OFFSET)
+        scratch = np.zeros(X.n_features, dtype=INDEX)
+        count_path_products(
+            X.indptr, X.indices, reach.rows, reach.begin, reach.end, reach.order,
+            ptr, features, counts, scratch, out,
+        )  # fmt: skip
+        return float(out.mean())
+    totals = np.concatenate([[0], np.cumsum(counts)])
+    own = totals[ptr[1:]] - totals[ptr[:-1]]
+    return float(own @ reach.sizes() / reach.rows.size)
+
+
+def _weights_per_feature(tree: Tree) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return, as CSR over nodes, each used feature with its number of nonzero weights."""
+    features, counts, sizes = [], [], []
+    for node in range(tree.n_nodes):
+        if tree.is_leaf[node]:
+            leaf = tree.leaf(node)
+            features.append(leaf.features)
+            counts.append(np.count_nonzero(leaf.weights, axis=1))
+        else:
+            router = tree.router(node)
+            features.append(router.features)
+            counts.append((router.weights != 0.0).astype(INDEX))
+        sizes.append(features[-1].size)
+    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+    return (
+        np.concatenate(features).astype(INDEX),
+        ptr,
+        np.concatenate(counts).astype(INDEX),
+    )
+
+
+@dataclass(frozen=True)
+class TreeSummary:
+    """Shape and size of a tree.
+
+    Attributes
+    ----------
+    depth : int
+        Of the deepest leaf.
+    mean_depth : float
+        Of the leaves, or of the rows if a reach is given.
+    n_leaves : int
+    mean_leaf_classes : float
+    n_nonzero : int
+        Nonzero weights.
+    n_bytes : int
+        Of all arrays.
+    """
+
+    depth: int
+    mean_depth: float
+    n_leaves: int
+    mean_leaf_classes: float
+    n_nonzero: int
+    n_bytes: int
+
+
+def summarize(tree: Tree, reach: Reach | None = None) -> TreeSummary:
+    """Return the shape and size of a tree; with a reach, the mean depth is that of its rows."""
+    depths = tree.node_depth[
+        np.flatnonzero(tree.is_leaf) if reach is None else leaf_of_rows(tree, reach)
+    ]
+    return TreeSummary(
+        tree.depth,
+        float(depths.mean()),
+        tree.n_leaves,
+        float(tree.leaf_sizes.mean()),
+        tree.n_nonzero,
+        tree.nbytes,
+    )

@@ -1,0 +1,16 @@
+"""Tree Alternating Optimization: training a tree of fixed structure, one level at a time."""
+
+from thinleaf.tao.loop import Progress, SweepRecord, TaoResult, Validation, optimize
+from thinleaf.tao.reduced import TrainingData, canonical
+from thinleaf.tao.sweep import Settings
+
+__all__ = [
+    "Progress",
+    "Settings",
+    "SweepRecord",
+    "TaoResult",
+    "TrainingData",
+    "Validation",
+    "canonical",
+    "optimize",
+]
