@@ -26,6 +26,16 @@ def kernel(function: F) -> F:
     return _compile(function, _OPTIONS)
 
 
+def inlined(function: F) -> F:
+    """Make ``function`` part of every kernel that calls it.
+
+    A kernel that is called by another one exists twice, alone and within the other, and the two
+    copies may sum in a different order. Which one runs depends on whether code was just compiled or
+    came from the cache: bits would, too. So what kernels share is inlined.
+    """
+    return cast(F, numba.njit(inline="always", **_OPTIONS)(function))
+
+
 def exact_kernel(function: F) -> F:
     """Compile as :func:`kernel` does, but do every operation in the order written."""
     return _compile(function, _OPTIONS | {"fastmath": {"contract", "nsz"}})

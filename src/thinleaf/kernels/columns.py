@@ -7,11 +7,11 @@ loops over classes use vector instructions.
 from __future__ import annotations
 
 from thinleaf._dtypes import AccumArray, ParamArray
-from thinleaf.kernels._jit import kernel
+from thinleaf.kernels._jit import inlined
 from thinleaf.kernels.rows import CSC
 
 
-@kernel
+@inlined
 def column_dot(X: CSC, j: int, v: AccumArray) -> float:
     """Return Σᵢ xᵢⱼ vᵢ."""
     total = 0.0
@@ -20,7 +20,7 @@ def column_dot(X: CSC, j: int, v: AccumArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def column_square_dot(X: CSC, j: int, v: AccumArray) -> float:
     """Return Σᵢ xᵢⱼ² vᵢ."""
     total = 0.0
@@ -30,14 +30,14 @@ def column_square_dot(X: CSC, j: int, v: AccumArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def column_add(X: CSC, j: int, step: float, v: AccumArray) -> None:
     """Add ``step``·xᵢⱼ to vᵢ."""
     for t in range(X.indptr[j], X.indptr[j + 1]):
         v[X.indices[t]] += step * X.data[t]
 
 
-@kernel
+@inlined
 def column_add_scaled(X: CSC, j: int, step: float, scale: AccumArray, v: AccumArray) -> None:
     """Add ``step``·xᵢⱼ·scaleᵢ to vᵢ."""
     for t in range(X.indptr[j], X.indptr[j + 1]):
@@ -45,7 +45,7 @@ def column_add_scaled(X: CSC, j: int, step: float, scale: AccumArray, v: AccumAr
         v[i] += step * X.data[t] * scale[i]
 
 
-@kernel
+@inlined
 def block_dot(X: CSC, j: int, V: ParamArray, out: ParamArray) -> None:
     """Fill ``out`` with Σᵢ xᵢⱼ Vᵢ."""
     for c in range(out.size):
@@ -57,7 +57,7 @@ def block_dot(X: CSC, j: int, V: ParamArray, out: ParamArray) -> None:
             out[c] += x * V[i, c]
 
 
-@kernel
+@inlined
 def block_square_dot(X: CSC, j: int, V: ParamArray, out: ParamArray) -> None:
     """Fill ``out`` with Σᵢ xᵢⱼ² Vᵢ."""
     for c in range(out.size):
@@ -69,7 +69,7 @@ def block_square_dot(X: CSC, j: int, V: ParamArray, out: ParamArray) -> None:
             out[c] += x * V[i, c]
 
 
-@kernel
+@inlined
 def block_add(X: CSC, j: int, step: ParamArray, V: ParamArray) -> None:
     """Add xᵢⱼ·step to row i of V."""
     for t in range(X.indptr[j], X.indptr[j + 1]):
@@ -79,7 +79,7 @@ def block_add(X: CSC, j: int, step: ParamArray, V: ParamArray) -> None:
             V[i, c] += x * step[c]
 
 
-@kernel
+@inlined
 def block_add_softmax(
     X: CSC, j: int, step: ParamArray, P: ParamArray, weight: ParamArray, R: ParamArray
 ) -> None:

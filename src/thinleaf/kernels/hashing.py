@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import overload
 
 from thinleaf._dtypes import AnyArray, BoolArray, IndexArray, ParamArray
-from thinleaf.kernels._jit import kernel
+from thinleaf.kernels._jit import inlined, kernel
 from thinleaf.kernels.rows import CSR, Rows, n_rows_of
 
 
@@ -40,7 +40,7 @@ def _entries(X: CSR, row: int) -> tuple[IndexArray, ParamArray]:
     return X.indices[at][nonzero], X.data[at][nonzero]
 
 
-@kernel
+@inlined
 def _mix(state: np.uint64, feature: int, value: float) -> np.uint64:
     """Stir one entry into a hash (the finaliser of splitmix64)."""
     bits = np.uint64(np.float32(value).view(np.uint32))
@@ -55,7 +55,7 @@ def hash_row(X: Rows, row: int) -> np.uint64:
     raise TypeError("only called from kernels")
 
 
-@overload(hash_row)
+@overload(hash_row, inline="always")
 def _hash_row(X, row):
     if isinstance(X, types.Array):
 

@@ -125,7 +125,7 @@ def project_row(
     raise TypeError("only called from kernels")
 
 
-@overload(project_row)
+@overload(project_row, inline="always")
 def _project_row(X, row, w_idx, w_val, w_dense):
     if isinstance(X, types.Array):
 
@@ -163,7 +163,7 @@ def score_row(
     raise TypeError("only called from kernels")
 
 
-@overload(score_row)
+@overload(score_row, inline="always")
 def _score_row(X, row, features, block, bias, position, scores):
     if isinstance(X, types.Array):
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from thinleaf._dtypes import ParamArray
-from thinleaf.kernels._jit import exact_kernel, kernel
+from thinleaf.kernels._jit import exact_kernel, inlined
 
 _LOG2_E = np.float32(1.4426950408889634)
 _LN2_HIGH = np.float32(0.693359375)
@@ -38,7 +38,7 @@ def exp32(x: float) -> float:
     return p * np.int32(power).view(np.float32)
 
 
-@kernel
+@inlined
 def softmax_row(scores: ParamArray, out: ParamArray) -> float:
     """Fill ``out`` with the softmax of ``scores`` and return log Σ exp(scores)."""
     top = scores[0]
@@ -54,7 +54,7 @@ def softmax_row(scores: ParamArray, out: ParamArray) -> float:
     return top + math.log(total)
 
 
-@kernel
+@inlined
 def log_sum_exp(scores: ParamArray) -> float:
     """Return log Σ exp(scores)."""
     top = scores[0]

@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import overload
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray, ParamArray
-from thinleaf.kernels._jit import kernel
+from thinleaf.kernels._jit import inlined, kernel
 from thinleaf.kernels.columns import (
     column_add,
     column_add_scaled,
@@ -107,7 +107,7 @@ def _as_csc(dense: ParamArray) -> CSC:
     return CSC(indptr, indices, dense.T.ravel(), n_rows)
 
 
-@kernel
+@inlined
 def soft_threshold(x: float, threshold: float) -> float:
     """Return the proximal point of ``threshold``·|x|."""
     if x > threshold:
@@ -117,7 +117,7 @@ def soft_threshold(x: float, threshold: float) -> float:
     return 0.0
 
 
-@kernel
+@inlined
 def _loss(score: AccumArray, target: IndexArray, weight: AccumArray) -> float:
     total = 0.0
     for i in range(score.size):
@@ -129,7 +129,7 @@ def _loss(score: AccumArray, target: IndexArray, weight: AccumArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def _penalty(w: AccumArray, l1: float, ridge: float) -> float:
     total = 0.0
     for j in range(w.size):
@@ -205,7 +205,7 @@ def linear_scores(X: Local, w: AccumArray, b: float, out: AccumArray) -> None:
     raise TypeError("only called from kernels")
 
 
-@overload(linear_scores)
+@overload(linear_scores, inline="always")
 def _linear_scores(X, w, b, out):
     if isinstance(X, types.Array):
 
@@ -240,7 +240,7 @@ def newton_direction(
     raise TypeError("only called from kernels")
 
 
-@kernel
+@inlined
 def _direction_by_columns(
     X: CSC,
     residual: AccumArray,
@@ -290,7 +290,7 @@ def _direction_by_columns(
     return delta_b
 
 
-@kernel
+@inlined
 def _direction_by_hessian(
     X: ParamArray,
     residual: AccumArray,
@@ -344,7 +344,7 @@ def _direction_by_hessian(
     return delta_b
 
 
-@overload(newton_direction)
+@overload(newton_direction, inline="always")
 def _newton_direction(X, residual, curvature, l1, ridge, w, delta):
     if isinstance(X, types.Array):
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from thinleaf._dtypes import IndexArray, ParamArray
-from thinleaf.kernels._jit import kernel
+from thinleaf.kernels._jit import inlined, kernel
 from thinleaf.kernels.columns import block_add, block_add_softmax, block_dot, block_square_dot
 from thinleaf.kernels.rows import CSC
 from thinleaf.kernels.softmax import log_sum_exp, softmax_row
@@ -24,7 +24,7 @@ _SUFFICIENT = 0.01
 _MIN_CURVATURE = 1e-8
 
 
-@kernel
+@inlined
 def _loss(scores: ParamArray, target: IndexArray, weight: ParamArray) -> float:
     total = 0.0
     for i in range(target.size):
@@ -32,7 +32,7 @@ def _loss(scores: ParamArray, target: IndexArray, weight: ParamArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def _penalty(W: ParamArray, l1: float, ridge: float) -> float:
     total = 0.0
     for j in range(W.shape[0]):
@@ -45,7 +45,7 @@ def _penalty(W: ParamArray, l1: float, ridge: float) -> float:
     return total
 
 
-@kernel
+@inlined
 def _block_step(
     at: ParamArray,
     gradient: ParamArray,
@@ -148,7 +148,7 @@ def newton_descent(
     return objective, max_iter, False
 
 
-@kernel
+@inlined
 def _bound_curvature(
     p: ParamArray, target: int, weight: float, residual: ParamArray, bound: ParamArray
 ) -> None:
@@ -172,7 +172,7 @@ def _bound_curvature(
     bound[target] = max(bound[target], floor)
 
 
-@kernel
+@inlined
 def _direction(
     X: CSC,
     P: ParamArray,

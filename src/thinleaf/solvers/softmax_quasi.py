@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from thinleaf._dtypes import AccumArray, IndexArray, ParamArray
-from thinleaf.kernels._jit import kernel
+from thinleaf.kernels._jit import inlined, kernel
 from thinleaf.kernels.softmax import softmax_row
 
 _MEMORY = 10
@@ -23,7 +23,7 @@ _WINDOW = 5
 _SUFFICIENT = 1e-4
 
 
-@kernel
+@inlined
 def _smooth(
     X: ParamArray,
     target: IndexArray,
@@ -63,7 +63,7 @@ def _smooth(
     return value
 
 
-@kernel
+@inlined
 def _l1_norm(theta: ParamArray) -> float:
     total = 0.0
     for j in range(theta.shape[0] - 1):
@@ -74,7 +74,7 @@ def _l1_norm(theta: ParamArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def _pseudo_gradient(theta: ParamArray, gradient: ParamArray, l1: float, out: ParamArray) -> None:
     """Fill ``out`` with the subgradient of least norm; the last row, the biases, has no penalty."""
     d = theta.shape[0] - 1
@@ -92,7 +92,7 @@ def _pseudo_gradient(theta: ParamArray, gradient: ParamArray, l1: float, out: Pa
     out[d] = gradient[d]
 
 
-@kernel
+@inlined
 def _dot(a: ParamArray, b: ParamArray) -> float:
     total = 0.0
     for j in range(a.shape[0]):
@@ -103,7 +103,7 @@ def _dot(a: ParamArray, b: ParamArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def _add(a: ParamArray, factor: float, out: ParamArray) -> None:
     scale = np.float32(factor)
     for j in range(a.shape[0]):
@@ -111,7 +111,7 @@ def _add(a: ParamArray, factor: float, out: ParamArray) -> None:
             out[j, c] += scale * a[j, c]
 
 
-@kernel
+@inlined
 def _apply_inverse_hessian(
     steps: ParamArray, changes: ParamArray, rho: AccumArray, newest: int, held: int, v: ParamArray
 ) -> None:
