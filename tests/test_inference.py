@@ -34,7 +34,7 @@ def test_reach_sets_are_those_of_the_reference(kind, case):
     expected = reference.reach_sets(tree, X)
     for node in range(tree.n_nodes):
         assert set(reach.of(node).tolist()) == expected[node]
-        assert reach.sizes()[node] == len(expected[node])
+        assert reach.sizes[node] == len(expected[node])
     leaves = [reference.leaf_of(tree, x) for x in X]
     assert leaf_of_rows(tree, reach).tolist() == leaves
 
@@ -69,7 +69,7 @@ def test_routing_some_rows_from_any_node(kind, case, data):
     assert leaf_of_rows(tree, reach).tolist() == expected
     assert reach.of(start).size == rows.size
     outside = set(range(tree.n_nodes)) - set(reference.descendants(tree, start))
-    assert all(reach.sizes()[node] == 0 for node in outside)
+    assert all(reach.sizes[node] == 0 for node in outside)
 
 
 @given(case=trees_and_rows())
@@ -146,7 +146,7 @@ def test_one_leaf_and_one_router_alone(kind, case):
     for node in range(tree.n_nodes):
         item = tree.node(node)
         if tree.is_leaf[node]:
-            _, correct = leaf_losses(item, rows, y, every, tree.n_classes)
+            _, correct = leaf_losses(item, rows, y, every)
             assert correct.tolist() == [
                 reference.outcome(item, x, label)[1] for x, label in zip(X, y, strict=True)
             ]

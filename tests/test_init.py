@@ -197,7 +197,7 @@ def test_medians_halve_every_reach_set(kind, init, n_rows):
     tree = initial_tree(data, 4, init, seed()).tree
     reach = route(tree, data.X)
     for left, right in tree.children[~tree.is_leaf]:
-        assert abs(int(reach.sizes()[left]) - int(reach.sizes()[right])) <= 1
+        assert abs(int(reach.sizes[left]) - int(reach.sizes[right])) <= 1
 
 
 @formats

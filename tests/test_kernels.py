@@ -233,7 +233,7 @@ def test_count_path_products():
     sparse = sp.csr_matrix(used)
     out = np.zeros(25, OFFSET)
     count_path_products(
-        rows.indptr, rows.indices, reach.rows, reach.begin, reach.end, reach.order,
+        rows, reach.rows, reach.begin, reach.end, reach.order,
         sparse.indptr.astype(OFFSET), sparse.indices.astype(INDEX), sparse.data.astype(INDEX),
         np.zeros(tree.n_features, INDEX), out,
     )  # fmt: skip

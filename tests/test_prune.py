@@ -48,7 +48,7 @@ def test_predictions_do_not_change_for_the_rows_that_reached(case):
     tree, X, y = case
     if len(X) == 0:
         return
-    reached = route(tree, as_rows(X, "dense")).sizes() > 0
+    reached = route(tree, as_rows(X, "dense")).sizes > 0
     small, kept = prune(tree, reached)
     small.validate()
     assert reference.nested(small) == reference.pruned(tree, reached)
@@ -60,7 +60,7 @@ def test_predictions_do_not_change_for_the_rows_that_reached(case):
         after = losses(small, rows, y, route(small, rows))
         for a, b in zip(before, after, strict=True):
             np.testing.assert_array_equal(a, b)
-    assert np.all(route(small, as_rows(X, "dense")).sizes() > 0)
+    assert np.all(route(small, as_rows(X, "dense")).sizes > 0)
 
 
 @given(trees_and_rows(**redundant))
@@ -68,7 +68,7 @@ def test_nothing_redundant_remains(case):
     tree, X, _ = case
     assert_nothing_left_to_prune(prune(tree)[0])
     if len(X):
-        reached = route(tree, as_rows(X, "dense")).sizes() > 0
+        reached = route(tree, as_rows(X, "dense")).sizes > 0
         assert_nothing_left_to_prune(prune(tree, reached)[0])
 
 
@@ -153,7 +153,7 @@ def test_a_trained_tree_predicts_the_same_after_pruning(kind):
     )
     tree = optimize(first.tree, data, settings, SerialExecutor(), max_sweeps=4).tree
     reach = route(tree, data.X)
-    small, _ = prune(tree, reach.sizes() > 0)
+    small, _ = prune(tree, reach.sizes > 0)
     assert small.n_nodes < tree.n_nodes
     before, after = (
         losses(tree, data.X, data.y, reach),

@@ -6,6 +6,7 @@ These functions allocate; the kernels fill. They serve training, metrics and est
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from thinleaf._dtypes import (
     OFFSET,
     PARAM,
     AccumArray,
+    AnyArray,
     BoolArray,
     IndexArray,
     OffsetArray,
@@ -44,8 +46,9 @@ class Reach:
         """Return the rows that reach a node: its reach set."""
         return self.rows[self.positions(node)]
 
+    @cached_property
     def sizes(self) -> IndexArray:
-        """Return the number of rows that reach each node."""
+        """Number of rows that reach each node."""
         return self.end - self.begin
 
 
@@ -91,7 +94,7 @@ def leaf_of_rows(tree: Tree, reach: Reach) -> IndexArray:
     out = np.empty(reach.rows.size, dtype=INDEX)
     leaves = np.flatnonzero(tree.is_leaf).astype(INDEX)
     leaves = leaves[np.argsort(reach.begin[leaves], kind="stable")]
-    out[reach.order] = np.repeat(leaves, reach.sizes()[leaves])
+    out[reach.order] = np.repeat(leaves, reach.sizes[leaves])
     return out
 
 
@@ -140,17 +143,29 @@ def losses_from(
 
 
 def leaf_losses(
-    leaf: Leaf, X: Rows, y: IndexArray, rows: IndexArray, n_classes: int
+    leaf: Leaf, X: Rows, y: IndexArray, rows: IndexArray
 ) -> tuple[AccumArray, BoolArray]:
     """Return the losses of rows at one leaf."""
-    children = np.full((1, 2), NO_CHILD)
-    alone = Tree.build(children, [leaf], n_features=n_features_of(X), n_classes=n_classes)
-    return losses_from(alone, X, y, rows, 0)
+    cross_entropy = np.empty(rows.size, dtype=ACCUM)
+    correct = np.empty(rows.size, dtype=np.bool_)
+    group_losses(
+        X, rows, y, np.arange(rows.size, dtype=INDEX), np.zeros(1, INDEX),
+        np.full(1, rows.size, INDEX), np.full((1, 2), NO_CHILD, INDEX), _whole(leaf.classes),
+        leaf.classes, _whole(leaf.features), leaf.features, _whole(leaf.weights),
+        leaf.weights.ravel(), leaf.bias, np.full(n_features_of(X), -1, dtype=INDEX),
+        cross_entropy, correct,
+    )  # fmt: skip
+    return cross_entropy, correct
+
+
+def _whole(array: AnyArray) -> OffsetArray:
+    """Return the offsets of a single node that owns all of an array."""
+    return np.array([0, array.size], dtype=OFFSET)
 
 
 def choose_child(router: Router, X: Rows, rows: IndexArray) -> IndexArray:
     """Return 0 (left) or 1 (right) for each row."""
-    out = np.empty(rows.size, dtype=INDEX)
+    out = np.arange(rows.size, dtype=INDEX)
     scratch = np.zeros(n_features_of(X), dtype=PARAM)
     go_right(X, rows, router.features, router.weights, np.float32(router.bias), scratch, out)
     return out

@@ -112,13 +112,13 @@ def mean_flops(tree: Tree, X: Rows, reach: Reach | None = None) -> float:
         out = np.zeros(reach.rows.size, dtype=OFFSET)
         scratch = np.zeros(X.n_features, dtype=INDEX)
         count_path_products(
-            X.indptr, X.indices, reach.rows, reach.begin, reach.end, reach.order,
+            X, reach.rows, reach.begin, reach.end, reach.order,
             ptr, features, counts, scratch, out,
         )  # fmt: skip
         return float(out.mean())
     totals = np.concatenate([[0], np.cumsum(counts)])
     own = totals[ptr[1:]] - totals[ptr[:-1]]
-    return float(own @ reach.sizes() / reach.rows.size)
+    return float(own @ reach.sizes / reach.rows.size)
 
 
 def _weights_per_feature(tree: Tree) -> tuple[AnyArray, AnyArray, AnyArray]:

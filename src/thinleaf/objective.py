@@ -73,7 +73,6 @@ class Objective:
         return self.leaves(node.weights)
 
     def total(self, losses: AccumArray, weight: AccumArray, tree: Tree) -> float:
-        """Return E: weighted losses (infinite ones, under ``"drop"``, left out) plus penalties."""
-        finite = np.isfinite(losses)
-        loss = float(losses[finite] @ weight[finite])
+        """Return E: weighted losses plus penalties; an infinite loss (``"drop"``) counts as β."""
+        loss = float(np.where(np.isinf(losses), self.beta, losses) @ weight)
         return loss + self.routers(tree.router_val) + self.leaves(tree.block_val)

@@ -102,8 +102,10 @@ def spread(
             mass = float(backoff.mass[node])
             out[node] = (1.0 - mass, mass * backoff.distribution(tree, node))
         else:
-            outside = np.full(tree.n_classes, epsilon, dtype=ACCUM)
-            outside[tree.leaf(node).classes] = 0.0
+            classes = tree.leaf(node).classes
+            # the top of k classes has at least 1/k: it stays the most probable
+            outside = np.full(tree.n_classes, min(epsilon, 0.999 / classes.size), dtype=ACCUM)
+            outside[classes] = 0.0
             total = 1.0 + outside.sum()
             out[node] = (1.0 / total, outside / total)
     return out
@@ -128,7 +130,9 @@ def ragged_argmax(ptr: OffsetArray, scores: ParamArray) -> OffsetArray:
     return at[first]
 
 
-def tune_epsilon(probability: AccumArray, n_absent: AccumArray) -> float:
+def tune_epsilon(
+    probability: AccumArray, n_absent: AccumArray, weight: AccumArray | None = None
+) -> float:
     """Return the ε with the lowest smoothed perplexity.
 
     Parameters
@@ -137,9 +141,10 @@ def tune_epsilon(probability: AccumArray, n_absent: AccumArray) -> float:
         Of the true class, zero where the leaf lacks it.
     n_absent : ndarray of shape (n_rows,)
         How many classes the leaf lacks.
+    weight : ndarray of shape (n_rows,), optional
     """
     grid = np.geomspace(1e-12, 1.0, 241)
-    values = [mean_log_loss(smoothed(probability, n_absent, epsilon)) for epsilon in grid]
+    values = [mean_log_loss(smoothed(probability, n_absent, epsilon), weight) for epsilon in grid]
     return float(grid[int(np.argmin(values))])
 
 
@@ -149,6 +154,6 @@ def smoothed(probability: AccumArray, n_absent: AccumArray, epsilon: float) -> A
     return out / (1.0 + n_absent * epsilon)
 
 
-def mean_log_loss(probability: AccumArray) -> float:
-    """Return the mean of -log p."""
-    return float(-np.log(probability).mean())
+def mean_log_loss(probability: AccumArray, weight: AccumArray | None = None) -> float:
+    """Return the (weighted) mean of -log p."""
+    return float(-np.average(np.log(probability), weights=weight))

@@ -188,24 +188,44 @@ class Tree:
 
     def replace(self, nodes: Mapping[int, Router | Leaf]) -> Tree:
         """Return a tree with some nodes' parameters replaced; the structure stays."""
+        routers = {i: node for i, node in nodes.items() if isinstance(node, Router)}
+        leaves = {i: node for i, node in nodes.items() if isinstance(node, Leaf)}
         changed: dict[str, Any] = {}
-        if any(isinstance(node, Router) for node in nodes.values()):
-            routers: list[Router | None] = [
-                None if leaf else self.router(i) for i, leaf in enumerate(self.is_leaf)
-            ]
-            for i, node in nodes.items():
-                if isinstance(node, Router):
-                    routers[i] = node
-            changed |= _pack_routers(routers)
-        if any(isinstance(node, Leaf) for node in nodes.values()):
-            leaves: list[Leaf | None] = [
-                self.leaf(i) if leaf else None for i, leaf in enumerate(self.is_leaf)
-            ]
-            for i, node in nodes.items():
-                if isinstance(node, Leaf):
-                    leaves[i] = node
-            changed |= _pack_leaves(leaves)
+        if routers:
+            changed["bias"] = self.bias.copy()
+            changed["bias"][list(routers)] = [router.bias for router in routers.values()]
+            changed |= self._splice(
+                "router_ptr",
+                router_idx={i: r.features for i, r in routers.items()},
+                router_val={i: r.weights for i, r in routers.items()},
+            )
+        if leaves:
+            changed |= self._splice(
+                "class_ptr",
+                class_ids={i: f.classes for i, f in leaves.items()},
+                leaf_bias={i: f.bias for i, f in leaves.items()},
+            )
+            changed |= self._splice("feat_ptr", feat_idx={i: f.features for i, f in leaves.items()})
+            changed |= self._splice(
+                "block_ptr", block_val={i: f.weights.ravel() for i, f in leaves.items()}
+            )
         return replace(self, **changed)
+
+    def _splice(self, ptr_name: str, **fields: Mapping[int, AnyArray]) -> dict[str, AnyArray]:
+        """Replace some nodes' ranges in arrays that share offsets; copy the rest in long runs."""
+        ptr = getattr(self, ptr_name)
+        sizes = np.diff(ptr)
+        changed: dict[str, AnyArray] = {}
+        for name, new in fields.items():
+            old = getattr(self, name)
+            pieces, done = [], 0
+            for node in sorted(new):
+                pieces += [old[ptr[done] : ptr[node]], new[node]]
+                sizes[node] = new[node].size
+                done = node + 1
+            pieces.append(old[ptr[done] :])
+            changed[name] = np.concatenate(pieces).astype(old.dtype, copy=False)
+        return changed | {ptr_name: _pointers(sizes)}
 
     # -- looking at trees --------------------------------------------------------------------------
 
@@ -348,7 +368,7 @@ def _require_sorted(name: str, ptr: OffsetArray, ids: IndexArray, limit: int) ->
     _require(bool(np.all(rises)), f"{name} must be strictly ascending within a node")
 
 
-def _pointers(sizes: list[int]) -> OffsetArray:
+def _pointers(sizes: list[int] | OffsetArray) -> OffsetArray:
     return np.concatenate([[0], np.cumsum(sizes, dtype=OFFSET)]).astype(OFFSET)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray, OffsetArray
-from thinleaf.estimators.inputs import as_rows
+from thinleaf.estimators.inputs import as_rows, class_ids
 from thinleaf.inference import leaf_of_rows, leaf_scores, route
 from thinleaf.kernels.rows import Rows
 from thinleaf.metrics import mean_flops
@@ -90,8 +91,8 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             As in ``predict_proba``, without ever making that matrix.
         """
         X = self._rows(X)
-        if not 1 <= k <= self.classes_.size:
-            raise ValueError(f"k must lie in 1..{self.classes_.size}, got {k!r}")
+        if not isinstance(k, Integral) or not 1 <= k <= self.classes_.size:
+            raise ValueError(f"k must be an integer in 1..{self.classes_.size}, got {k!r}")
         ptr, scores, leaves = self._score(X)
         probabilities = ragged_softmax(ptr, scores)
         top = np.empty((leaves.size, k), dtype=INDEX)
@@ -127,7 +128,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         X = self._rows(X)
         ptr, scores, leaves = self._score(X)
-        ids = self._class_ids(np.asarray(y))
+        ids = class_ids(self.classes_, np.asarray(y))
         if ids.shape != leaves.shape:
             raise ValueError(f"y must have one label a row ({leaves.size}), got {ids.shape}")
         probabilities = ragged_softmax(ptr, scores)
@@ -142,7 +143,8 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def n_absent(self, X: Any) -> IndexArray:
         """Return how many classes the leaf that each row reaches lacks."""
-        sizes = np.diff(self.tree_.class_ptr)[self.apply(X)]
+        leaves = self.apply(X)
+        sizes = np.diff(self.tree_.class_ptr)[leaves]
         return (self.classes_.size - sizes).astype(INDEX)
 
     def apply(self, X: Any) -> IndexArray:
@@ -157,7 +159,8 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def mean_flops(self, X: Any) -> float:
         """Return the mean multiplications of a prediction; see :mod:`thinleaf.metrics`."""
-        return mean_flops(self.tree_, self._rows(X))
+        rows = self._rows(X)
+        return mean_flops(self.tree_, rows)
 
     # -- shared steps ------------------------------------------------------------------------------
 
@@ -186,14 +189,6 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.backoff_.prior
         return np.bincount(self.tree_.class_ids, minlength=self.classes_.size).astype(ACCUM)
 
-    def _class_ids(self, y: AnyArray) -> IndexArray:
-        ids = np.searchsorted(self.classes_, y)
-        ids = np.minimum(ids, self.classes_.size - 1)
-        unknown = self.classes_[ids] != y
-        if np.any(unknown):
-            raise ValueError(f"y has labels that were not seen in fit, such as {y[unknown][0]!r}")
-        return ids.astype(INDEX)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -210,7 +205,5 @@ def _best_others(outside: AccumArray, classes: IndexArray, prior: AccumArray, k:
     absent = np.ones(outside.size, dtype=np.bool_)
     absent[classes] = False
     ids = np.flatnonzero(absent)
-    if ids.size > k:
-        shortlist = np.lexsort((ids, -prior[ids], -outside[ids]))[:k]
-        ids = ids[shortlist]
-    return ids.astype(INDEX)
+    ranked = np.lexsort((ids, -prior[ids], -outside[ids]))[:k]
+    return ids[ranked].astype(INDEX)

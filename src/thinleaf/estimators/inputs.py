@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.kernels.rows import CSR, Rows
 
 
@@ -50,8 +50,18 @@ def as_weights(sample_weight: npt.ArrayLike | None, n_rows: int) -> AccumArray:
     return weight
 
 
+def class_ids(classes: AnyArray, y: AnyArray) -> IndexArray:
+    """Return the position of each label in the sorted ``classes``."""
+    ids = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+    unknown = classes[ids] != y
+    if np.any(unknown):
+        label = y[unknown].tolist()[0]
+        raise ValueError(f"y has labels that were not seen in fit, such as {label!r}")
+    return ids.astype(INDEX)
+
+
 def mean_square_norm(X: Rows) -> float:
     """Return the mean squared length of the rows: the scale that penalties go by."""
     values = X.data if isinstance(X, CSR) else X.ravel()
     n_rows = X.indptr.size - 1 if isinstance(X, CSR) else X.shape[0]
-    return float(np.dot(values, values)) / max(n_rows, 1)
+    return float(np.square(values, dtype=ACCUM).sum()) / max(n_rows, 1)

@@ -17,9 +17,9 @@ from sklearn.utils.validation import validate_data
 
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.base import BaseTreeClassifier
-from thinleaf.estimators.inputs import as_rows, as_weights, mean_square_norm
+from thinleaf.estimators.inputs import as_rows, as_weights, class_ids, mean_square_norm
 from thinleaf.estimators.progress import SweepBar
-from thinleaf.execution import executor_for
+from thinleaf.execution import Executor, executor_for
 from thinleaf.growth.init import Init, InitialTree, initial_tree
 from thinleaf.growth.prune import prune
 from thinleaf.inference import leaf_of_rows, losses, route
@@ -36,8 +36,8 @@ from thinleaf.tao import (
     optimize,
 )
 
-_ROUTER_RIDGE = 0.1
-_LEAF_RIDGE = 0.01
+_ROUTER_RIDGE = 0.2
+_LEAF_RIDGE = 0.005
 _ROWS_PER_LEAF = 100
 
 
@@ -67,8 +67,8 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
     router_l1, leaf_l1 : float
         ℓ₁ penalties λ and μ on the sum of losses; they make weights sparse.
     router_ridge, leaf_ridge : float, optional
-        Ridge penalties, ``ridge/2·‖w‖²`` on the sum of losses. By default 0.1 and 0.01 times the
-        mean squared length of the rows, so that scaling the input does not matter.
+        Ridge penalties, ``ridge/2·‖w‖²`` on the sum of losses. By default 0.2 and 0.005 times the
+        mean squared length of the rows, so that they follow the scale of the input.
     absent : {"constant", "zero_one", "drop"}
         Loss of a row whose class is not in the leaf it reaches: the constant ``beta``; 0/1 loss for
         all rows; or none, routers then ignore such rows (the paper finds that this fails).
@@ -107,9 +107,9 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         The trained tree, without dead, pure and redundant parts.
     classes_ : ndarray of shape (n_classes,)
     history_ : list of dict
-        One a sweep: objective, train_error, validation_error, n_solved, seconds.
+        One a sweep: sweep, objective, train_error, validation_error, n_solved, seconds.
     best_sweep_ : int
-        The sweep whose tree was kept.
+        The sweep whose tree was kept; 0 if none was better than the tree before.
     n_iter_ : int
         Sweeps done.
     coverage_ : float
@@ -168,7 +168,7 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         router_ridge: float | None = None,
         leaf_ridge: float | None = None,
         absent: Absent = "constant",
-        beta: float = 5.0,
+        beta: float = 10.0,
         monotone: bool = False,
         tol: float = 1e-4,
         max_newton: int = 20,
@@ -229,11 +229,13 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         )
         check_classification_targets(labels)
         seed = _seed_sequence(self.random_state)
-        data = self._training_data(X, labels, sample_weight, previous is not None)
+        known = None if previous is None else self.classes_
+        data, classes = self._training_data(X, labels, sample_weight, known)
         data, held = self._split(data, seed)
-        start = self._initial(data, seed) if previous is None else InitialTree(previous)
-        objective = self._objective(data)
-        result = self._optimize(start, data, held, objective)
+        with executor_for(self.n_jobs) as executor:
+            start = self._initial(data, seed) if previous is None else InitialTree(previous)
+            result = self._optimize(start, data, held, executor)
+        self.classes_ = classes
         self._finish(result, data, held)
         return self
 
@@ -255,20 +257,26 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
             )
 
     def _training_data(
-        self, X: Any, labels: AnyArray, sample_weight: npt.ArrayLike | None, goes_on: bool
-    ) -> TrainingData:
+        self,
+        X: Any,
+        labels: AnyArray,
+        sample_weight: npt.ArrayLike | None,
+        known: AnyArray | None,
+    ) -> tuple[TrainingData, AnyArray]:
+        """Return the rows with their class ids and weights, and the classes that these are of."""
         weight = as_weights(sample_weight, labels.size)
-        if self.class_weight is not None:
+        classes = np.unique(labels) if known is None else known
+        y = class_ids(classes, labels)
+        if self.class_weight == "balanced":
+            mass = np.bincount(y, weights=weight, minlength=classes.size)
+            weight = weight * (mass.sum() / np.count_nonzero(mass) / np.maximum(mass, 1e-300))[y]
+        elif self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, labels)
-        if goes_on:
-            y = self._class_ids(labels)
-        else:
-            self.classes_, inverse = np.unique(labels, return_inverse=True)
-            y = inverse.astype(INDEX)
+            as_weights(weight, y.size)
         used = weight > 0.0
         if not used.all():
             X, y, weight = X[used], y[used], weight[used]
-        return canonical(TrainingData(as_rows(X), y, weight, self.classes_.size))
+        return canonical(TrainingData(as_rows(X), y, weight, classes.size)), classes
 
     def _split(
         self, data: TrainingData, seed: np.random.SeedSequence
@@ -308,7 +316,7 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         )
 
     def _leaf_limits(self, start: InitialTree) -> IndexArray:
-        n_classes = self.classes_.size
+        n_classes = start.tree.n_classes
         limit = self.leaf_classes
         if limit is None:
             limit = max(8, math.ceil(4 * n_classes / start.tree.n_leaves))
@@ -319,33 +327,32 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         start: InitialTree,
         data: TrainingData,
         held: TrainingData | None,
-        objective: Objective,
+        executor: Executor,
     ) -> TaoResult:
         settings = Settings(
-            objective,
+            self._objective(data),
             self._leaf_limits(start),
             Precision(self.tol, self.max_newton),
             self.monotone,
         )
         bar = SweepBar(type(self).__name__, self.max_sweeps) if self.verbose else None
-        with executor_for(self.n_jobs) as executor:
-            result = optimize(
-                start.tree,
-                data,
-                settings,
-                executor,
-                max_sweeps=self.max_sweeps,
-                assignment=start.assignment,
-                validation=None if held is None else Validation(held, self.patience),
-                progress=bar,
-            )
+        result = optimize(
+            start.tree,
+            data,
+            settings,
+            executor,
+            max_sweeps=self.max_sweeps,
+            assignment=start.assignment,
+            validation=None if held is None else Validation(held, self.patience),
+            progress=bar,
+        )
         if bar is not None:
             bar.close()
         return result
 
     def _finish(self, result: TaoResult, data: TrainingData, held: TrainingData | None) -> None:
         reach = route(result.tree, data.X)
-        tree, _ = prune(result.tree, reach.sizes() > 0)
+        tree, _ = prune(result.tree, reach.sizes > 0)
         tree.validate()
         reach = route(tree, data.X)
         self.tree_ = tree
@@ -378,7 +385,7 @@ def _tuned_epsilon(tree: Any, held: TrainingData | None) -> float:
     probability = np.exp(-losses(tree, held.X, held.y, reach)[0])
     sizes = np.diff(tree.class_ptr)[leaf_of_rows(tree, reach)]
     absent: AccumArray = (held.n_classes - sizes).astype(np.float64)
-    return tune_epsilon(probability, absent)
+    return tune_epsilon(probability, absent, held.weight)
 
 
 def _seed_sequence(random_state: Any) -> np.random.SeedSequence:

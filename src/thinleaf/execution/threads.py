@@ -45,7 +45,7 @@ def executor_for(n_jobs: int | None) -> Iterator[Executor]:
         raise ValueError("n_jobs must not be 0: use 1 for one core, -1 for all")
     cores = os.cpu_count() or 1
     n_workers = 1 if n_jobs is None else n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with threadpool_limits(limits=1):
         if n_workers == 1:
             yield SerialExecutor()
             return

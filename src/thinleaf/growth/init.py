@@ -7,6 +7,7 @@ and a balanced one of our own for text, where k-means puts most classes into one
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
@@ -14,6 +15,7 @@ from typing import Literal, TypeAlias, cast, get_args
 import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, BoolArray, IndexArray
@@ -164,9 +166,11 @@ def _cluster_assignment(
         points, point_mass = X, data.weight
     n_clusters = min(n_leaves, points.shape[0])
     state = int(np.random.default_rng(seed).integers(2**31 - 1))
-    labels: IndexArray = KMeans(n_clusters, n_init=1, random_state=state).fit_predict(
-        points, sample_weight=point_mass
-    )
+    with warnings.catch_warnings():  # fewer distinct points than leaves: some leaves stay empty
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels: IndexArray = KMeans(n_clusters, n_init=1, random_state=state).fit_predict(
+            points, sample_weight=point_mass
+        )
     leaf_of_cluster = merge_order(*_cluster_means(points, point_mass, labels, n_leaves))
     leaf_of_point = np.flatnonzero(tree.is_leaf).astype(INDEX)[leaf_of_cluster[labels]]
     if init == "row_clusters":

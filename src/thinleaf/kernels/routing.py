@@ -10,7 +10,7 @@ import numpy as np
 
 from thinleaf._dtypes import NO_CHILD, IndexArray, OffsetArray, ParamArray
 from thinleaf.kernels._jit import kernel
-from thinleaf.kernels.rows import Rows, project_row
+from thinleaf.kernels.rows import CSR, Rows, project_rows
 
 
 @kernel
@@ -34,6 +34,7 @@ def route_rows(
     leaf; ``begin[i]:end[i]`` is the range of node ``i`` in it. ``w_dense`` is zeroed scratch.
     """
     held = np.empty(rows.size, dtype=order.dtype)
+    projection = np.empty(rows.size, dtype=np.float32)
     stack = np.empty(children.shape[0], dtype=order.dtype)
     stack[0] = start
     depth = 1
@@ -50,23 +51,24 @@ def route_rows(
         w_val = router_val[router_ptr[node] : router_ptr[node + 1]]
         for t in range(w_idx.size):
             w_dense[w_idx[t]] = w_val[t]
-        n_left = begin[node]
+        here = order[begin[node] : end[node]]
+        project_rows(X, rows, here, w_idx, w_val, w_dense, projection)
+        n_left = 0
         n_right = 0
-        for p in range(begin[node], end[node]):
-            at = order[p]
-            if project_row(X, rows[at], w_idx, w_val, w_dense) + bias[node] >= 0.0:
-                held[n_right] = at
-                n_right += 1
-            else:
-                order[n_left] = at
-                n_left += 1
+        for p in range(here.size):  # without branches: half of them would be mispredicted
+            at = here[p]
+            right_side = 1 if projection[p] + bias[node] >= 0.0 else 0
+            here[n_left] = at
+            held[n_right] = at
+            n_left += 1 - right_side
+            n_right += right_side
         for p in range(n_right):
-            order[n_left + p] = held[p]
+            here[n_left + p] = held[p]
         for t in range(w_idx.size):
             w_dense[w_idx[t]] = 0.0
         begin[left] = begin[node]
-        end[left] = n_left
-        begin[right] = n_left
+        end[left] = begin[node] + n_left
+        begin[right] = end[left]
         end[right] = end[node]
         stack[depth] = left
         stack[depth + 1] = right
@@ -83,17 +85,21 @@ def go_right(
     w_dense: ParamArray,
     out: IndexArray,
 ) -> None:
-    """Fill ``out`` with the child index (0 left, 1 right) that one router chooses for each row."""
+    """Fill ``out`` with the child index (0 left, 1 right) that one router chooses for each row.
+
+    ``out`` must hold 0..n-1.
+    """
     for t in range(w_idx.size):
         w_dense[w_idx[t]] = w_val[t]
+    projection = np.empty(rows.size, dtype=np.float32)
+    project_rows(X, rows, out, w_idx, w_val, w_dense, projection)
     for i in range(rows.size):
-        out[i] = 1 if project_row(X, rows[i], w_idx, w_val, w_dense) + bias >= 0.0 else 0
+        out[i] = 1 if projection[i] + bias >= 0.0 else 0
 
 
 @kernel
 def count_path_products(
-    indptr: IndexArray,
-    indices: IndexArray,
+    X: CSR,
     rows: IndexArray,
     begin: IndexArray,
     end: IndexArray,
@@ -116,7 +122,8 @@ def count_path_products(
             scratch[weight_idx[t]] = weight_count[t]
         for p in range(begin[node], end[node]):
             row = rows[order[p]]
-            for t in range(indptr[row], indptr[row + 1]):
-                out[order[p]] += scratch[indices[t]]
+            for t in range(X.indptr[row], X.indptr[row + 1]):
+                if X.data[t] != 0.0:
+                    out[order[p]] += scratch[X.indices[t]]
         for t in range(weight_ptr[node], weight_ptr[node + 1]):
             scratch[weight_idx[t]] = 0

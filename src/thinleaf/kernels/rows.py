@@ -3,7 +3,7 @@
 Rows are a C-contiguous ``float32`` matrix or a :class:`CSR` triple. A node's local problem holds
 its rows as such a matrix, or, if they are sparse, by column as a :class:`CSC` triple. A kernel is
 written once and specialised by the type that it is given: the few primitives that differ are chosen
-with ``numba.extending.overload``. Above the kernels nobody asks whether data is sparse.
+with ``numba.extending.overload``.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -118,34 +118,51 @@ def _fill_columns(
             cursor[indices[t]] = at + 1
 
 
-def project_row(
-    X: Rows, row: int, w_idx: IndexArray, w_val: ParamArray, w_dense: ParamArray
-) -> float:
-    """Return w·x for one row; ``w_dense`` holds the same weights scattered over all features."""
+def project_rows(
+    X: Rows,
+    rows: IndexArray,
+    order: IndexArray,
+    w_idx: IndexArray,
+    w_val: ParamArray,
+    w_dense: ParamArray,
+    out: ParamArray,
+) -> None:
+    """Fill ``out`` with w·x of rows ``rows[order]``.
+
+    ``w_dense`` holds the same weights scattered over all features.
+    """
     raise TypeError("only called from kernels")
 
 
-@overload(project_row, inline="always")
-def _project_row(X, row, w_idx, w_val, w_dense):
+@overload(project_rows, inline="always")
+def _project_rows(X, rows, order, w_idx, w_val, w_dense, out):
     if isinstance(X, types.Array):
 
-        def dense(X, row, w_idx, w_val, w_dense):
-            total = np.float32(0.0)
+        def dense(X, rows, order, w_idx, w_val, w_dense, out):
             if 2 * w_idx.size > w_dense.size:
-                for f in range(w_dense.size):
-                    total += X[row, f] * w_dense[f]
+                for p in range(order.size):
+                    row = rows[order[p]]
+                    total = np.float32(0.0)
+                    for f in range(w_dense.size):
+                        total += X[row, f] * w_dense[f]
+                    out[p] = total
             else:
-                for t in range(w_idx.size):
-                    total += X[row, w_idx[t]] * w_val[t]
-            return total
+                for p in range(order.size):
+                    row = rows[order[p]]
+                    total = np.float32(0.0)
+                    for t in range(w_idx.size):
+                        total += X[row, w_idx[t]] * w_val[t]
+                    out[p] = total
 
         return dense
 
-    def sparse(X, row, w_idx, w_val, w_dense):
-        total = np.float32(0.0)
-        for t in range(X.indptr[row], X.indptr[row + 1]):
-            total += X.data[t] * w_dense[X.indices[t]]
-        return total
+    def sparse(X, rows, order, w_idx, w_val, w_dense, out):
+        for p in range(order.size):
+            row = rows[order[p]]
+            total = np.float32(0.0)
+            for t in range(X.indptr[row], X.indptr[row + 1]):
+                total += X.data[t] * w_dense[X.indices[t]]
+            out[p] = total
 
     return sparse
 

@@ -39,6 +39,25 @@ def exp32(x: float) -> float:
 
 
 @inlined
+def log1p_unit(e: float) -> float:
+    """Return log(1 + e) for e in [0, 1] to 1e-8, without a call.
+
+    With z = e/(2 + e), which is at most 1/3, it is 2·artanh(z) = 2(z + z³/3 + z⁵/5 + …).
+    """
+    z = np.float64(e) / (2.0 + np.float64(e))
+    q = z * z
+    p = 1.0 / 15.0
+    p = p * q + 1.0 / 13.0
+    p = p * q + 1.0 / 11.0
+    p = p * q + 1.0 / 9.0
+    p = p * q + 1.0 / 7.0
+    p = p * q + 1.0 / 5.0
+    p = p * q + 1.0 / 3.0
+    p = p * q + 1.0
+    return 2.0 * z * p
+
+
+@inlined
 def softmax_row(scores: ParamArray, out: ParamArray) -> float:
     """Fill ``out`` with the softmax of ``scores`` and return log Σ exp(scores)."""
     top = scores[0]

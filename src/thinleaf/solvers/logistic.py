@@ -26,6 +26,7 @@ from thinleaf.kernels.columns import (
     column_square_dot,
 )
 from thinleaf.kernels.rows import CSC, Local, n_local_features
+from thinleaf.kernels.softmax import exp32, log1p_unit
 from thinleaf.solvers.problem import NodeProblem, NodeSolution, Precision
 
 _MAX_HESSIAN = 1024
@@ -122,10 +123,7 @@ def _loss(score: AccumArray, target: IndexArray, weight: AccumArray) -> float:
     total = 0.0
     for i in range(score.size):
         margin = score[i] if target[i] == 1 else -score[i]
-        if margin > 0.0:
-            total += weight[i] * math.log1p(math.exp(-margin))
-        else:
-            total += weight[i] * (math.log1p(math.exp(margin)) - margin)
+        total += weight[i] * (max(-margin, 0.0) + log1p_unit(exp32(-abs(margin))))
     return total
 
 
@@ -160,7 +158,8 @@ def _newton(
     objective = _loss(score, target, weight) + _penalty(w, l1, ridge)
     for step in range(max_iter):
         for i in range(n):
-            p = 1.0 / (1.0 + math.exp(-score[i]))
+            e = exp32(-abs(score[i]))
+            p = (1.0 if score[i] >= 0.0 else e) / (1.0 + e)
             r = p - target[i]
             residual[i] = weight[i] * r
             # confidently wrong rows have almost no curvature; without the floor their steps explode

@@ -1,4 +1,4 @@
-"""Plain data between the trainer and the node solvers: no tree, no sparsity format, no state."""
+"""Plain data between the trainer and the node solvers: no tree, no state."""
 
 from __future__ import annotations
 

@@ -53,21 +53,20 @@ def solve_softmax(
     scale = problem.weight.size / mass.sum()
     occurring = share[share > 0.0]
     null = max(-float(problem.weight.size * (occurring @ np.log(occurring))), 1e-6)
-    arguments = (
-        problem.target,
-        (problem.weight * scale).astype(PARAM),
-        problem.penalty.l1 * scale,
-        problem.penalty.ridge * scale,
-        W,
-        b,
-        precision.tol * null,
-    )
+    weight = (problem.weight * scale).astype(PARAM)
+    l1, ridge = problem.penalty.l1 * scale, problem.penalty.ridge * scale
+    enough, n_steps = precision.tol * null, precision.max_iter
     if isinstance(X, CSC):
-        objective, n_iter, converged = newton_descent(X, *arguments, precision.max_iter)
-    else:
-        objective, n_iter, converged = quasi_newton(
-            X, *arguments, _QUASI_STEPS * precision.max_iter
+        objective, n_iter, converged = newton_descent(
+            X, problem.target, weight, l1, ridge, W, b, enough, n_steps
         )
+    else:
+        theta = np.concatenate([W.T.ravel(), b])
+        objective, n_iter, converged = quasi_newton(
+            X, problem.target, weight, l1, ridge, theta, k, enough, _QUASI_STEPS * n_steps
+        )
+        W = np.ascontiguousarray(theta[: W.size].reshape(k, n_features).T)
+        b = theta[W.size :]
     if warm_start is not None and objective > null:  # it led nowhere
         return solve_softmax(problem, None, precision)
     return NodeSolution(W, b, float(objective / scale), n_iter, converged)

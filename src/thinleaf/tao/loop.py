@@ -99,7 +99,9 @@ def optimize(
     started = time.perf_counter()
     state = State.empty(data.n_rows)
     history: list[SweepRecord] = []
-    best, best_value, best_sweep = tree, np.inf, 0
+    best, best_sweep = tree, 0
+    # an assignment means that the routers do not say yet where rows go: there is nothing to keep
+    best_value = np.inf if assignment is not None else _value(tree, data, settings, validation)
     converged = False
     for number in range(1, max_sweeps + 1):
         reach = _reach(tree, data, assignment if number == 1 else None)
@@ -123,6 +125,23 @@ def _reach(tree: Tree, data: TrainingData, assignment: IndexArray | None) -> Rea
     return route(tree, data.X)
 
 
+def _error(tree: Tree, data: TrainingData) -> float:
+    """Return the weighted 0/1 error on some rows."""
+    _, correct = losses(tree, data.X, data.y, route(tree, data.X))
+    return float(1.0 - data.weight[correct].sum() / data.weight.sum())
+
+
+def _value(
+    tree: Tree, data: TrainingData, settings: Settings, validation: Validation | None
+) -> float:
+    """Return what the best iterate has least of."""
+    if validation is not None:
+        return _error(tree, validation.data)
+    objective = settings.objective
+    row_losses = objective.row_losses(*losses(tree, data.X, data.y, route(tree, data.X)))
+    return objective.total(row_losses, data.weight, tree)
+
+
 def _record(
     number: int,
     tree: Tree,
@@ -133,17 +152,11 @@ def _record(
     n_solved: int,
     started: float,
 ) -> SweepRecord:
-    total = data.weight.sum()
-    validation_error = None
-    if validation is not None:
-        held = validation.data
-        _, correct = losses(tree, held.X, held.y, route(tree, held.X))
-        validation_error = float(1.0 - held.weight[correct].sum() / held.weight.sum())
     return SweepRecord(
         number,
         settings.objective.total(state.loss, data.weight, tree),
-        float(1.0 - data.weight[state.correct].sum() / total),
-        validation_error,
+        float(1.0 - data.weight[state.correct].sum() / data.weight.sum()),
+        None if validation is None else _error(tree, validation.data),
         n_solved,
         time.perf_counter() - started,
     )

@@ -119,8 +119,8 @@ def sweep(
             fit = fit_leaf if tree.is_leaf[node] else fit_router
             return fit(tree, node, data, reach, state, settings)
 
-        nodes = [int(node) for node in level if reach.sizes()[node] > 0]
-        updates = executor.map(optimise, nodes, [float(reach.sizes()[node]) for node in nodes])
+        nodes = [int(node) for node in level if reach.sizes[node] > 0]
+        updates = executor.map(optimise, nodes, [float(reach.sizes[node]) for node in nodes])
         changed: dict[int, Router | Leaf] = {}
         for node, update in zip(nodes, updates, strict=True):
             rows = reach.of(node)
@@ -177,7 +177,7 @@ def fit_router(
     objective = settings.objective
     # the reach set lists the left child's rows, then the right child's
     went = np.zeros(rows.size, dtype=np.int32)
-    went[reach.sizes()[tree.children[node, 0]] :] = 1
+    went[reach.sizes[tree.children[node, 0]] :] = 1
     known = (state.loss[rows], state.correct[rows])
     losses = child_losses(tree, node, data, rows, went, known, objective)
     care = care_set(losses, data.weight[rows])
@@ -204,7 +204,7 @@ def fit_router(
 def _losses_at(
     leaf: Leaf, rows: IndexArray, data: TrainingData, objective: Objective
 ) -> tuple[AccumArray, BoolArray]:
-    cross_entropy, correct = leaf_losses(leaf, data.X, data.y, rows, data.n_classes)
+    cross_entropy, correct = leaf_losses(leaf, data.X, data.y, rows)
     return objective.row_losses(cross_entropy, correct), correct
 
 

@@ -1,0 +1,32 @@
+"""Run every benchmark whose data the directory holds, one after the other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from benchmarks._data import available
+from benchmarks._report import arguments
+
+BENCHMARKS = [
+    ("letter", "letter", []),
+    ("solvers", "letter", []),
+    ("fontglyph", "fontglyph1000", []),
+    ("text", "icd10cm", ["--set", "icd10cm"]),
+    ("text", "bible_verse", ["--set", "bible_verse"]),
+]
+
+
+def main() -> None:
+    """Run them; stop at the first failure."""
+    options = arguments(__doc__).parse_args()
+    for module, needed, extra in BENCHMARKS:
+        if not available(options.data, needed):
+            print(f"skipped {module} {' '.join(extra)}: no {needed} in {options.data}")
+            continue
+        command = [sys.executable, "-m", f"benchmarks.{module}", "--data", str(options.data)]
+        subprocess.run([*command, *extra], check=True)
+
+
+if __name__ == "__main__":
+    main()
