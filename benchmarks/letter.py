@@ -29,7 +29,7 @@ SETTINGS = {
     "leaf_ridge": 0.1,
     "beta": 10.0,
 }
-SOLVER_SWEEPS = 20
+SOLVER_SWEEPS = 60
 
 
 def seeds(data, n_seeds: int) -> list[list]:

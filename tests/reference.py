@@ -137,9 +137,10 @@ def penalty_of(penalty: Penalty, weights: np.ndarray) -> float:
 def objective_of(
     tree: Tree, X: np.ndarray, y: np.ndarray, weight: np.ndarray, objective: Objective
 ) -> float:
-    """Return E (equation 1), infinite losses left out."""
+    """Return E (equation 1); an infinite loss counts as β."""
     losses, _ = tree_losses(tree, X, y, objective)
-    total = float(sum(w * v for w, v in zip(weight, losses, strict=True) if np.isfinite(v)))
+    finite = [v if np.isfinite(v) else objective.beta for v in losses]
+    total = float(sum(w * v for w, v in zip(weight, finite, strict=True)))
     for node in range(tree.n_nodes):
         item = tree.node(node)
         which = objective.routers if isinstance(item, Router) else objective.leaves

@@ -149,7 +149,7 @@ def test_not_one_label_a_row(clf, shape):
 @pytest.mark.parametrize("k", [0, -1, 7, 100])
 def test_k_out_of_range(clf, k):
     X, _ = problem()
-    with pytest.raises(ValueError, match=rf"k must lie in 1\.\.6, got {k}"):
+    with pytest.raises(ValueError, match=rf"k must be an integer in 1\.\.6, got {k}"):
         clf.predict_topk(X, k)
 
 

@@ -21,13 +21,16 @@ def column_dot(X: CSC, j: int, v: AccumArray) -> float:
 
 
 @inlined
-def column_square_dot(X: CSC, j: int, v: AccumArray) -> float:
-    """Return Σᵢ xᵢⱼ² vᵢ."""
-    total = 0.0
+def column_dots(X: CSC, j: int, v: AccumArray, u: AccumArray) -> tuple[float, float]:
+    """Return Σᵢ xᵢⱼ vᵢ and Σᵢ xᵢⱼ² uᵢ."""
+    linear = 0.0
+    square = 0.0
     for t in range(X.indptr[j], X.indptr[j + 1]):
         x = X.data[t]
-        total += x * x * v[X.indices[t]]
-    return total
+        i = X.indices[t]
+        linear += x * v[i]
+        square += x * x * u[i]
+    return linear, square
 
 
 @inlined

@@ -23,7 +23,7 @@ from thinleaf.kernels.columns import (
     column_add,
     column_add_scaled,
     column_dot,
-    column_square_dot,
+    column_dots,
 )
 from thinleaf.kernels.rows import CSC, Local, n_local_features
 from thinleaf.kernels.softmax import exp32, log1p_unit
@@ -37,7 +37,7 @@ _BLOCK = 2048
 
 _MAX_PASSES = 20
 _MAX_HESSIAN_PASSES = 50
-_INNER_TOL = 0.05
+_INNER_TOL = 0.2
 _HESSIAN_TOL = 1e-2
 _SUFFICIENT = 0.01
 _MIN_CURVATURE = 1e-10
@@ -263,19 +263,20 @@ def _direction_by_columns(
             residual[i] += moved * curvature[i]
         decrease = moved * moved * total_curvature
         kept = 0
-        largest = 0.0
         for a in range(n_active):
             j = active[a]
-            if sweep == 0:
-                diagonal[j] = column_square_dot(X, j, curvature) + ridge + _MIN_CURVATURE
             at = w[j] + delta[j]
-            gradient = column_dot(X, j, residual) + ridge * at
+            if sweep == 0:
+                gradient, square = column_dots(X, j, residual, curvature)
+                diagonal[j] = square + ridge + _MIN_CURVATURE
+            else:
+                gradient = column_dot(X, j, residual)
+            gradient += ridge * at
             moved = soft_threshold(at - gradient / diagonal[j], l1 / diagonal[j]) - at
             if moved != 0.0:
                 delta[j] += moved
                 column_add_scaled(X, j, moved, curvature, residual)
                 decrease += moved * moved * diagonal[j]
-                largest = max(largest, moved * moved * diagonal[j])
                 active[kept] = j
                 kept += 1
             elif at != 0.0 or abs(gradient) > 0.9 * l1:
