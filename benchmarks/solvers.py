@@ -98,8 +98,10 @@ def compare(case: Case) -> tuple[float, float, float, float, float]:
     """Return seconds of the peer and of ours, cold and warm, and both objectives."""
     peer = _peers.liblinear if case.kind == "router" else _peers.saga
     ours = solve_logistic if case.kind == "router" else solve_softmax
+    reference = peer(case.problem)
     with stopwatch() as watch:
-        reference = peer(case.problem)
+        peer(case.problem)
+    seconds = watch.seconds if watch.seconds > 1.0 else best_of(3, lambda: peer(case.problem))
     goal = _peers.objective(case.problem, reference.weights, reference.bias)
     for tol in 10.0 ** -np.arange(1, 7.5, 0.5):
         precision = Precision(tol, 100)
@@ -109,13 +111,13 @@ def compare(case: Case) -> tuple[float, float, float, float, float]:
             break
     cold = best_of(3, lambda: ours(case.problem, None, precision))
     warm = best_of(3, lambda: ours(case.problem, case.warm, precision))
-    return watch.seconds, cold, warm, goal, value
+    return seconds, cold, warm, goal, value
 
 
 def main() -> None:
     """Compare on every available set."""
     options = arguments(__doc__).parse_args()
-    rows, total_peer, total_ours, slower = [], 0.0, 0.0, 0
+    rows, total_peer, total_ours, slower, missed = [], 0.0, 0.0, 0, 0
     for name in SETS:
         if not available(options.data, name):
             continue
@@ -125,7 +127,7 @@ def main() -> None:
                 total_peer += peer
                 total_ours += cold
                 slower += cold > peer
-                print(name, case.kind, peer, cold, warm, goal, value, flush=True)
+                missed += value > goal * (1 + 1e-5)
                 shape = f"{case.problem.target.size:,} rows, k={case.problem.n_targets}"
                 rows.append(
                     [name, case.kind, shape, 1e3 * peer, 1e3 * cold, 1e3 * warm, peer / cold,
@@ -137,7 +139,9 @@ def main() -> None:
         "Routers: LIBLINEAR, tol 1e-4, 100 iterations at the most. Leaves: SAGA, the same. Ours: "
         "the loosest tolerance of 10⁻¹, 10⁻¹·⁵, 10⁻², … whose objective is not above the peer's "
         "by more than one part in 10⁵; cold from zero, warm from the node's parameters of the "
-        "sweep before.",
+        "sweep before. Router problems have the sweep's care sets and weights, but an ℓ₁ penalty "
+        "only, because LIBLINEAR has no elastic net; it penalises the bias, scaled to matter "
+        "little.",
         table(
             ["set", "node", "problem", "peer ms", "ours ms", "ours warm ms", "times faster",
              "peer's objective", "ours"],
@@ -145,7 +149,7 @@ def main() -> None:
         ),
         f"In total {total_peer:.2f} s against {total_ours:.2f} s cold: "
         f"**{total_peer / total_ours:.1f} times** faster; "
-        f"slower on {slower} of {len(rows)} problems.",
+        f"slower on {slower} of {len(rows)} problems; objective not reached on {missed}.",
     )  # fmt: skip
 
 

@@ -12,11 +12,21 @@ from thinleaf import SoftmaxTreeClassifier, metrics
 
 COMMON = {"absent": "zero_one", "router_l1": 0.001, "leaf_l1": 0.001, "tol": 1e-3}
 SETTINGS = {
-    "icd10cm": {"depth": 6, "leaf_classes": 80, "router_ridge": 0.01, "leaf_ridge": 0.01,
-                "max_sweeps": 4},
-    "bible_verse": {"depth": 9, "leaf_classes": 150, "router_ridge": 0.01, "leaf_ridge": 0.03,
-                    "max_sweeps": 2},
-}  # fmt: skip
+    "icd10cm": {
+        "depth": 4,
+        "leaf_classes": 200,
+        "router_ridge": 0.01,
+        "leaf_ridge": 0.003,
+        "max_sweeps": 5,
+    },
+    "bible_verse": {
+        "depth": 8,
+        "leaf_classes": 250,
+        "router_ridge": 0.01,
+        "leaf_ridge": 0.03,
+        "max_sweeps": 2,
+    },
+}
 
 
 def run(name: str, directory) -> str:

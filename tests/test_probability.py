@@ -123,6 +123,7 @@ def test_what_was_seen_outside_is_likelier_than_what_was_not():
 def test_weights_are_repetition(case, seed):
     tree, X, y = case
     times = np.random.default_rng(seed).integers(0, 4, size=y.size)
+    times[:1] = 1  # the smallest weight is what counts as one row
     many = np.repeat(np.arange(y.size), times)
     used = np.flatnonzero(times)
     weighted = estimated(tree, X[used], y[used], times[used].astype(float))
@@ -131,6 +132,16 @@ def test_weights_are_repetition(case, seed):
     np.testing.assert_array_equal(weighted.ids, repeated.ids)
     np.testing.assert_array_equal(weighted.counts, repeated.counts)
     np.testing.assert_allclose(weighted.prior, repeated.prior)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    tree = random_tree(np.random.default_rng(0), n_leaves=8, pure=0.0)
+    X = np.random.default_rng(1).standard_normal((200, 5))
+    y = np.random.default_rng(2).integers(6, size=200).astype(INDEX)
+    weight = np.random.default_rng(3).integers(1, 4, size=200).astype(float)
+    one, small = estimated(tree, X, y, weight), estimated(tree, X, y, weight / 1024)
+    np.testing.assert_array_equal(one.mass, small.mass)
+    np.testing.assert_array_equal(one.prior, small.prior)
 
 
 def test_scaling_the_masses():
@@ -154,9 +165,9 @@ def test_inside_and_outside_sum_to_one(case, epsilon):
     leaves = leaf_of_rows(tree, route(tree, as_rows(X, "dense")))
     backoff = estimated(tree, X, y)
     for way in (None, backoff):
-        parts = spread(tree, leaves, way, epsilon)
-        assert sorted(parts) == sorted(set(leaves.tolist()))
-        for node, (inside, outside) in parts.items():
+        parts = list(spread(tree, leaves, way, epsilon))
+        assert [node for node, _, _ in parts] == sorted(set(leaves.tolist()))
+        for node, inside, outside in parts:
             assert inside > 0.0
             assert np.all(outside >= 0.0)
             assert np.all(outside[tree.leaf(node).classes] == 0.0)
@@ -166,7 +177,7 @@ def test_inside_and_outside_sum_to_one(case, epsilon):
 
 
 def test_each_absent_class_gets_epsilon_before_renormalising():
-    inside, outside = spread(single_leaf(2, 5), np.array([0], INDEX), None, 0.1)[0]
+    ((_, inside, outside),) = spread(single_leaf(2, 5), np.array([0], INDEX), None, 0.1)
     np.testing.assert_allclose(outside, np.array([0.0, 0.0, 0.1, 0.1, 0.1]) / 1.3)
     assert inside == pytest.approx(1.0 / 1.3)
 

@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from tests import reference
 from tests.strategies import FORMATS, as_rows, dense_of, random_leaf, random_router, trees_and_rows
 from thinleaf._dtypes import INDEX, PARAM
+from thinleaf.execution import SerialExecutor
 from thinleaf.inference import reach_of_assignment, route
 from thinleaf.objective import Objective, Penalty
 from thinleaf.solvers.problem import NodeSolution
@@ -130,7 +131,7 @@ def test_child_losses_equal_both_subtrees_evaluated(kind, absent, case, seed):
         went = np.where(in_left, 0, 1).astype(INDEX)
         at = np.arange(rows.size)
         known = expected[at, went], correct[at, went]
-        found = child_losses(tree, int(node), data, rows, went, known, objective)
+        found = child_losses(tree, int(node), data, rows, went, known, objective, SerialExecutor())
         np.testing.assert_allclose(found.loss, expected, rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(found.correct, correct)
         chosen = np.random.default_rng(seed).integers(2, size=rows.size).astype(INDEX)

@@ -218,7 +218,7 @@ def test_a_router_against_every_threshold(absent, seed):
     state = State.empty(9)
     reach = route(tree, data.X)
     state.loss[:], state.correct[:] = reference.tree_losses(tree, x[:, None], y, settings.objective)
-    update = fit_router(tree, 0, data, reach, state, settings)
+    update = fit_router(tree, 0, data, reach, state, settings, SerialExecutor())
     router = update.parameters or tree.router(0)
     rows = reach.of(0)
     value = float(update.loss @ data.weight[rows])
@@ -259,7 +259,7 @@ def test_a_router_without_a_care_set_is_kept(absent):
     state, reach = State.empty(40), route(tree, data.X)
     cross_entropy, state.correct[:] = losses(tree, data.X, data.y, reach)
     state.loss[:] = settings.objective.row_losses(cross_entropy, state.correct)
-    update = fit_router(tree, 0, data, reach, state, settings)
+    update = fit_router(tree, 0, data, reach, state, settings, SerialExecutor())
     assert update.parameters is None
     assert not update.was_solved
 

@@ -184,10 +184,23 @@ def test_ties_of_a_linear_classifier_go_to_the_later_class():
     assert reference.predict(tree, np.zeros(2)) == 2
 
 
-def test_from_linear_of_one_class_is_a_leaf():
-    tree = Tree.from_linear(np.zeros((1, 3)), np.zeros(1))
+def test_from_linear_of_one_row_has_two_classes():
+    """scikit-learn's linear classifiers of two classes have the score of the second one only."""
+    tree = Tree.from_linear(np.array([[1.0, 0.0, -2.0]]), np.array([0.5]))
     tree.validate()
-    assert tree.n_nodes == 1
+    assert (tree.n_classes, tree.n_leaves) == (2, 2)
+    X = np.random.default_rng(0).standard_normal((50, 3)).astype(PARAM)
+    chosen = [tree.leaf(node).classes[0] for node in leaf_of_rows(tree, route(tree, X))]
+    np.testing.assert_array_equal(chosen, X @ [1.0, 0.0, -2.0] + 0.5 >= 0.0)
+
+
+def test_the_wrong_kind_of_view_is_refused():
+    tree = Tree.complete(1, n_features=2, n_classes=2)
+    with pytest.raises(ValueError, match="node 0 is a router"):
+        tree.leaf(0)
+    with pytest.raises(ValueError, match="node 1 is a leaf"):
+        tree.router(1)
+    assert repr(tree) == "Tree(2 leaves, depth 1, 2 classes, 2 features, 0 weights)"
 
 
 @pytest.mark.parametrize(("A", "b"), [(np.zeros((3, 2)), np.zeros(2)), (np.eye(21), np.zeros(21))])

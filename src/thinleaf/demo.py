@@ -35,14 +35,15 @@ except ModuleNotFoundError as error:
     ) from error
 
 TREE_SETTINGS: Final[Mapping[str, Any]] = {
-    "depth": 4,
-    "leaf_classes": 200,
+    "depth": 6,
+    "leaf_classes": 80,
     "init": "balanced_clusters",
     "absent": "zero_one",
     "router_l1": 0.001,
     "leaf_l1": 0.001,
-    "router_ridge": 0.03,
+    "router_ridge": 0.01,
     "leaf_ridge": 0.01,
+    "tol": 1e-3,
     "max_sweeps": 4,
     "n_jobs": -1,
     "random_state": 0,

@@ -8,6 +8,7 @@ and by the class frequencies, so that probabilities sum to one over all classes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,8 +46,10 @@ class Backoff:
         """Count the classes outside each leaf's softmax among the rows that reach it.
 
         The mass is a leave-one-out estimate in the manner of Good and Turing: a row counts as
-        outside if its class is, or if it is the only one of its class in the leaf.
+        outside if its class is, or if it is the only one of its class in the leaf. A row has the
+        smallest weight that occurs; multiplying all weights changes nothing.
         """
+        weight = weight / weight.min(where=weight > 0.0, initial=weight.max(initial=1.0))
         frequencies = np.bincount(y, weights=weight, minlength=tree.n_classes) + 0.5
         prior = frequencies / frequencies.sum()
         mass = np.zeros(tree.n_nodes, dtype=ACCUM)
@@ -91,24 +94,22 @@ class Backoff:
 
 def spread(
     tree: Tree, leaves: IndexArray, backoff: Backoff | None, epsilon: float
-) -> dict[int, tuple[float, AccumArray]]:
-    """Return, for each leaf in ``leaves``, its inside mass and the probabilities outside it.
+) -> Iterator[tuple[int, float, AccumArray]]:
+    """Yield each leaf in ``leaves`` with its inside mass and the probabilities outside it.
 
     With a back-off, that; else each outside class gets ``epsilon`` before renormalising.
     """
-    out = {}
     for node in np.unique(leaves).tolist():
         if backoff is not None:
             mass = float(backoff.mass[node])
-            out[node] = (1.0 - mass, mass * backoff.distribution(tree, node))
+            yield node, 1.0 - mass, mass * backoff.distribution(tree, node)
         else:
             classes = tree.leaf(node).classes
             # the top of k classes has at least 1/k: it stays the most probable
             outside = np.full(tree.n_classes, min(epsilon, 0.999 / classes.size), dtype=ACCUM)
             outside[classes] = 0.0
             total = 1.0 + outside.sum()
-            out[node] = (1.0 / total, outside / total)
-    return out
+            yield node, 1.0 / total, outside / total
 
 
 def ragged_softmax(ptr: OffsetArray, scores: ParamArray) -> AccumArray:
@@ -143,6 +144,8 @@ def tune_epsilon(
         How many classes the leaf lacks.
     weight : ndarray of shape (n_rows,), optional
     """
+    probability = np.asarray(probability, dtype=ACCUM)
+    n_absent = np.asarray(n_absent, dtype=ACCUM)
     grid = np.geomspace(1e-12, 1.0, 241)
     values = [mean_log_loss(smoothed(probability, n_absent, epsilon), weight) for epsilon in grid]
     return float(grid[int(np.argmin(values))])

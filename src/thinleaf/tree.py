@@ -76,7 +76,7 @@ class Leaf:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A binary tree of routers and softmax leaves, as a struct of arrays.
 
@@ -152,8 +152,9 @@ class Tree:
 
         Parameters
         ----------
-        coef : array-like of shape (K, n_features)
-        intercept : array-like of shape (K,)
+        coef : array-like of shape (K, n_features), or (1, n_features) for two classes
+        intercept : array-like of shape (K,), or (1,)
+            As scikit-learn's linear classifiers have them.
 
         Examples
         --------
@@ -165,6 +166,8 @@ class Tree:
         """
         A = np.atleast_2d(np.asarray(coef, dtype=PARAM))
         b = np.asarray(intercept, dtype=PARAM).ravel()
+        if A.shape[0] == 1:  # the score of the second class; the first has zero
+            A, b = np.vstack([np.zeros_like(A), A]), np.concatenate([[0.0], b]).astype(PARAM)
         n_classes, n_features = A.shape
         if b.size != n_classes:
             raise ValueError(f"coef has {n_classes} rows but intercept has {b.size} entries")
@@ -227,6 +230,13 @@ class Tree:
             changed[name] = np.concatenate(pieces).astype(old.dtype, copy=False)
         return changed | {ptr_name: _pointers(sizes)}
 
+    def __repr__(self) -> str:
+        """Return the shape in one line, without the arrays."""
+        return (
+            f"Tree({self.n_leaves} leaves, depth {self.depth}, {self.n_classes} classes, "
+            f"{self.n_features} features, {self.n_nonzero} weights)"
+        )
+
     # -- looking at trees --------------------------------------------------------------------------
 
     @property
@@ -280,11 +290,15 @@ class Tree:
 
     def router(self, node: int) -> Router:
         """Return a view of a router."""
+        if self.is_leaf[node]:
+            raise ValueError(f"node {node} is a leaf, not a router")
         at = slice(self.router_ptr[node], self.router_ptr[node + 1])
         return Router(self.router_idx[at], self.router_val[at], float(self.bias[node]))
 
     def leaf(self, node: int) -> Leaf:
         """Return a view of a leaf."""
+        if not self.is_leaf[node]:
+            raise ValueError(f"node {node} is a router, not a leaf")
         classes = slice(self.class_ptr[node], self.class_ptr[node + 1])
         features = self.feat_idx[self.feat_ptr[node] : self.feat_ptr[node + 1]]
         block = self.block_val[self.block_ptr[node] : self.block_ptr[node + 1]]

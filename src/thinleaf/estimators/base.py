@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -63,7 +64,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ptr, scores, leaves = self._score(self._rows(X))
         P = np.empty((leaves.size, self.classes_.size), dtype=ACCUM)
         probabilities = ragged_softmax(ptr, scores)
-        for node, (inside, outside) in self._spread(leaves).items():
+        for node, inside, outside in self._spread(leaves):
             classes = self.tree_.leaf(node).classes
             rows = np.flatnonzero(leaves == node)
             P[rows] = outside
@@ -97,7 +98,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities = ragged_softmax(ptr, scores)
         top = np.empty((leaves.size, k), dtype=INDEX)
         top_p = np.empty((leaves.size, k), dtype=ACCUM)
-        for node, (inside, outside) in self._spread(leaves).items():
+        for node, inside, outside in self._spread(leaves):
             classes = self.tree_.leaf(node).classes
             rows = np.flatnonzero(leaves == node)
             others = _best_others(outside, classes, self._prior(), k)
@@ -133,7 +134,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y must have one label a row ({leaves.size}), got {ids.shape}")
         probabilities = ragged_softmax(ptr, scores)
         out = np.zeros(leaves.size, dtype=ACCUM)
-        for node, (inside, outside) in self._spread(leaves, smooth).items():
+        for node, inside, outside in self._spread(leaves, smooth):
             classes = self.tree_.leaf(node).classes
             rows = np.flatnonzero(leaves == node)
             slot = np.minimum(np.searchsorted(classes, ids[rows]), classes.size - 1)
@@ -178,7 +179,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _spread(
         self, leaves: IndexArray, smooth: bool = True
-    ) -> dict[int, tuple[float, AccumArray]]:
+    ) -> Iterator[tuple[int, float, AccumArray]]:
         if smooth:
             return spread(self.tree_, leaves, self.backoff_, self.epsilon_)
         return spread(self.tree_, leaves, None, 0.0)

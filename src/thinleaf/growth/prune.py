@@ -14,7 +14,7 @@ from thinleaf.tree import Leaf, Router, Tree
 
 
 def prune(tree: Tree, reached: BoolArray | None = None) -> tuple[Tree, IndexArray]:
-    """Return the smallest tree that predicts the same.
+    """Cut dead, redundant and pure parts; what rows in ``reached`` nodes get stays the same.
 
     Parameters
     ----------

@@ -22,15 +22,18 @@ def hash_rows(X: Rows) -> AnyArray:
 
 def equal_to_next(X: Rows) -> BoolArray:
     """Return, for each row but the last, whether the next one is equal."""
-    if not isinstance(X, CSR):
-        same: BoolArray = np.all(X[1:] == X[:-1], axis=1)
-        return same
     hashes = hash_rows(X)
     out: BoolArray = hashes[1:] == hashes[:-1]
     for i in np.flatnonzero(out).tolist():
-        (idx, val), (next_idx, next_val) = _entries(X, i), _entries(X, i + 1)
-        out[i] = np.array_equal(idx, next_idx) and np.array_equal(val, next_val)
+        out[i] = _equal(X, i, i + 1)
     return out
+
+
+def _equal(X: Rows, a: int, b: int) -> bool:
+    if not isinstance(X, CSR):
+        return np.array_equal(X[a], X[b])
+    (idx, val), (other_idx, other_val) = _entries(X, a), _entries(X, b)
+    return np.array_equal(idx, other_idx) and np.array_equal(val, other_val)
 
 
 def _entries(X: CSR, row: int) -> tuple[IndexArray, ParamArray]:

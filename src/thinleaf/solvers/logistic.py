@@ -4,7 +4,7 @@ Proximal Newton: each step minimises the second-order model of the loss plus the
 coordinate descent, then takes the largest fraction of it that decreases the objective enough. This
 is the scheme of Yuan, Ho & Lin (2012) that LIBLINEAR uses, with three differences: a ridge term and
 an unpenalised bias; a warm start; and, for dense data, an explicit Hessian, which makes a pass of
-coordinate descent independent of the number of rows.
+coordinate descent independent of the number of rows. It serves two steps (Shamanskii's variant).
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -103,6 +103,11 @@ def solve_logistic(
 
 def _as_csc(dense: ParamArray) -> CSC:
     n_rows, n_features = dense.shape
+    if dense.size > np.iinfo(INDEX).max:
+        raise ValueError(
+            f"{n_rows} dense rows of {n_features} features are too many for one router: "
+            "use sparse input or fewer features"
+        )
     indptr = np.arange(n_features + 1, dtype=INDEX) * INDEX(n_rows)
     indices = np.tile(np.arange(n_rows, dtype=INDEX), n_features)
     return CSC(indptr, indices, dense.T.ravel(), n_rows)
@@ -155,6 +160,7 @@ def _newton(
     change = np.empty(n)
     trial = np.empty(n)
     delta = np.empty(w.size)
+    hessian = empty_hessian(X)
     objective = _loss(score, target, weight) + _penalty(w, l1, ridge)
     for step in range(max_iter):
         for i in range(n):
@@ -166,7 +172,9 @@ def _newton(
             curvature[i] = weight[i] * max(p * (1.0 - p), 0.1 * r * r) + _MIN_CURVATURE
         delta[:] = 0.0
         slope = residual.copy()
-        delta_b = newton_direction(X, residual, curvature, l1, ridge, w, delta)
+        if step % 2 == 0:
+            update_hessian(X, curvature, ridge, hessian)
+        delta_b = newton_direction(X, residual, curvature, hessian, l1, ridge, w, delta)
         linear_scores(X, delta, delta_b, change)
         promised = 0.0
         for i in range(n):
@@ -194,7 +202,9 @@ def _newton(
         score[:] = trial
         decrease = objective - value
         objective = value
-        if decrease <= 0.0 or (decrease <= min_decrease and fraction == 1.0):
+        # a step with a Hessian from before may be short for that reason alone
+        fresh = step % 2 == 0 or hessian.size == 1
+        if (decrease <= 0.0 or (decrease <= min_decrease and fraction == 1.0)) and fresh:
             return b, objective, step + 1, True
     return b, objective, max_iter, False
 
@@ -223,10 +233,54 @@ def _linear_scores(X, w, b, out):
     return sparse
 
 
+def empty_hessian(X: Local) -> AccumArray:
+    """Return room for the Hessian over weights and bias; a sparse problem needs none."""
+    raise TypeError("only called from kernels")
+
+
+@overload(empty_hessian, inline="always")
+def _empty_hessian(X):
+    if isinstance(X, types.Array):
+        return lambda X: np.zeros((X.shape[1] + 1, X.shape[1] + 1))
+    return lambda X: np.zeros((1, 1))
+
+
+def update_hessian(X: Local, curvature: AccumArray, ridge: float, hessian: AccumArray) -> None:
+    """Fill the Hessian of a dense problem: XᵀCX + ridge, the bias as a last column of ones."""
+    raise TypeError("only called from kernels")
+
+
+@overload(update_hessian, inline="always")
+def _update_hessian(X, curvature, ridge, hessian):
+    if isinstance(X, types.Array):
+
+        def dense(X, curvature, ridge, hessian):
+            n, d = X.shape
+            scaled = np.empty((min(n, _BLOCK), d), dtype=np.float32)
+            hessian[:] = 0.0
+            for start in range(0, n, _BLOCK):
+                block = X[start : start + _BLOCK]
+                for i in range(block.shape[0]):
+                    c = np.float32(curvature[start + i])
+                    for j in range(d):
+                        scaled[i, j] = c * block[i, j]
+                        hessian[d, j] += scaled[i, j]
+                hessian[:d, :d] += np.dot(block.T, scaled[: block.shape[0]])
+            for j in range(d):
+                hessian[j, d] = hessian[d, j]
+                hessian[j, j] += ridge + _MIN_CURVATURE
+            hessian[d, d] = curvature.sum()
+
+        return dense
+
+    return lambda X, curvature, ridge, hessian: None
+
+
 def newton_direction(
     X: Local,
     residual: AccumArray,
     curvature: AccumArray,
+    hessian: AccumArray,
     l1: float,
     ridge: float,
     w: AccumArray,
@@ -294,32 +348,19 @@ def _direction_by_columns(
 def _direction_by_hessian(
     X: ParamArray,
     residual: AccumArray,
-    curvature: AccumArray,
+    hessian: AccumArray,
     l1: float,
     ridge: float,
     w: AccumArray,
     delta: AccumArray,
 ) -> float:
-    n, d = X.shape
+    d = X.shape[1]
     gradient = np.zeros(d + 1)
-    hessian = np.zeros((d + 1, d + 1))
-    scaled = np.empty((min(n, _BLOCK), d), dtype=np.float32)
     slope = residual.astype(np.float32)
-    for start in range(0, n, _BLOCK):
-        block = X[start : start + _BLOCK]
-        gradient[:d] += np.dot(slope[start : start + _BLOCK], block)
-        for i in range(block.shape[0]):
-            c = np.float32(curvature[start + i])
-            for j in range(d):
-                scaled[i, j] = c * block[i, j]
-                hessian[d, j] += scaled[i, j]
-        hessian[:d, :d] += np.dot(block.T, scaled[: block.shape[0]])
-    hessian[:d, d] = hessian[d, :d]
-    hessian[d, d] = curvature.sum()
+    for start in range(0, X.shape[0], _BLOCK):
+        gradient[:d] += np.dot(slope[start : start + _BLOCK], X[start : start + _BLOCK])
+    gradient[:d] += ridge * w
     gradient[d] = residual.sum()
-    for j in range(d):
-        hessian[j, j] += ridge + _MIN_CURVATURE
-        gradient[j] += ridge * w[j]
     delta_b = 0.0
     first = 0.0
     for sweep in range(_MAX_HESSIAN_PASSES):
@@ -345,15 +386,15 @@ def _direction_by_hessian(
 
 
 @overload(newton_direction, inline="always")
-def _newton_direction(X, residual, curvature, l1, ridge, w, delta):
+def _newton_direction(X, residual, curvature, hessian, l1, ridge, w, delta):
     if isinstance(X, types.Array):
 
-        def dense(X, residual, curvature, l1, ridge, w, delta):
-            return _direction_by_hessian(X, residual, curvature, l1, ridge, w, delta)
+        def dense(X, residual, curvature, hessian, l1, ridge, w, delta):
+            return _direction_by_hessian(X, residual, hessian, l1, ridge, w, delta)
 
         return dense
 
-    def sparse(X, residual, curvature, l1, ridge, w, delta):
+    def sparse(X, residual, curvature, hessian, l1, ridge, w, delta):
         return _direction_by_columns(X, residual, curvature, l1, ridge, w, delta)
 
     return sparse

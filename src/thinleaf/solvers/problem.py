@@ -60,7 +60,7 @@ class NodeSolution:
         One output for a router (its score is positive for the right child), else one a class.
     bias : ndarray of shape (n_outputs,)
     objective : float
-        Σ weightᵢ·lossᵢ + penalty, recomputed at the returned weights.
+        Σ weightᵢ·lossᵢ + penalty, as tracked by the solver.
     n_iter : int
         Newton steps taken.
     converged : bool

@@ -7,6 +7,7 @@ care set, pseudolabels and weights follow from it. A leaf's problem needs only i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from thinleaf._dtypes import (
     IndexArray,
     ParamArray,
 )
+from thinleaf.execution import Executor
 from thinleaf.inference import losses_from
 from thinleaf.kernels.hashing import equal_to_next, hash_rows
 from thinleaf.kernels.rows import Rows, gather, n_rows_of, take_rows
@@ -91,11 +93,12 @@ def child_losses(
     went: IndexArray,
     known: tuple[AccumArray, BoolArray],
     objective: Objective,
+    executor: Executor,
 ) -> ChildLosses:
     """Return the child losses of a router's reach set.
 
     The loss down the child that a row took (``went``) is ``known``; only the other child's subtree
-    is evaluated anew.
+    is evaluated anew, in as many parts as there are workers.
     """
     loss = np.empty((rows.size, 2), dtype=ACCUM)
     correct = np.empty((rows.size, 2), dtype=np.bool_)
@@ -103,13 +106,20 @@ def child_losses(
     loss[at, went], correct[at, went] = known
     for side in (0, 1):
         others = np.flatnonzero(went != side)
-        if others.size:
-            entropy, right = losses_from(
-                tree, data.X, data.y, rows[others], int(tree.children[node, side])
-            )
-            loss[others, side] = objective.row_losses(entropy, right)
-            correct[others, side] = right
+        start = int(tree.children[node, side])
+        parts = np.array_split(others, executor.n_workers) if others.size else []
+        evaluate = partial(_losses_below, tree, data, start)
+        outcomes = executor.map(evaluate, [rows[part] for part in parts])
+        for part, (entropy, right) in zip(parts, outcomes, strict=True):
+            loss[part, side] = objective.row_losses(entropy, right)
+            correct[part, side] = right
     return ChildLosses(loss, correct)
+
+
+def _losses_below(
+    tree: Tree, data: TrainingData, start: int, rows: IndexArray
+) -> tuple[AccumArray, BoolArray]:
+    return losses_from(tree, data.X, data.y, rows, start)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, AccumArray, AnyArray, BoolArray, IndexArray, ParamArray
-from thinleaf.execution import Executor
+from thinleaf.execution import Executor, SerialExecutor
 from thinleaf.inference import Reach, choose_child, leaf_losses
 from thinleaf.objective import Objective
 from thinleaf.solvers.logistic import solve_logistic
@@ -114,12 +114,15 @@ def sweep(
     n_solved = 0
     for level in reversed(tree.levels()):
         current = tree
-
-        def optimise(node: int, tree: Tree = current) -> NodeUpdate:
-            fit = fit_leaf if tree.is_leaf[node] else fit_router
-            return fit(tree, node, data, reach, state, settings)
-
         nodes = [int(node) for node in level if reach.sizes[node] > 0]
+        # the root alone would leave the other workers idle: it gets them all
+        helpers = executor if len(nodes) == 1 else SerialExecutor()
+
+        def optimise(node: int, tree: Tree = current, helpers: Executor = helpers) -> NodeUpdate:
+            if tree.is_leaf[node]:
+                return fit_leaf(tree, node, data, reach, state, settings)
+            return fit_router(tree, node, data, reach, state, settings, helpers)
+
         updates = executor.map(optimise, nodes, [float(reach.sizes[node]) for node in nodes])
         changed: dict[int, Router | Leaf] = {}
         for node, update in zip(nodes, updates, strict=True):
@@ -170,7 +173,13 @@ def fit_leaf(
 
 
 def fit_router(
-    tree: Tree, node: int, data: TrainingData, reach: Reach, state: State, settings: Settings
+    tree: Tree,
+    node: int,
+    data: TrainingData,
+    reach: Reach,
+    state: State,
+    settings: Settings,
+    executor: Executor,
 ) -> NodeUpdate:
     """Fit the hyperplane that sends each row of the care set to its cheaper child."""
     rows = reach.of(node)
@@ -179,7 +188,7 @@ def fit_router(
     went = np.zeros(rows.size, dtype=np.int32)
     went[reach.sizes[tree.children[node, 0]] :] = 1
     known = (state.loss[rows], state.correct[rows])
-    losses = child_losses(tree, node, data, rows, went, known, objective)
+    losses = child_losses(tree, node, data, rows, went, known, objective, executor)
     care = care_set(losses, data.weight[rows])
     fingerprint = _fingerprint(rows[care.positions], care.pseudolabel, care.weight)
     old = tree.router(node)
@@ -192,11 +201,11 @@ def fit_router(
     router = as_router(solution, features)
     chosen = choose_child(router, data.X, rows)
     loss, correct = losses.choose(chosen)
-    # (before the first sweep, rows may be assigned to leaves that routers do not yet send them to)
-    if settings.monotone and np.array_equal(choose_child(old, data.X, rows), went):
+    if settings.monotone:
         weight = data.weight[rows]
-        if _cost(router, loss, weight, objective) > _cost(old, known[0], weight, objective):
-            return NodeUpdate(None, *known, fingerprint, True)
+        kept = losses.choose(choose_child(old, data.X, rows))
+        if _cost(router, loss, weight, objective) > _cost(old, kept[0], weight, objective):
+            return NodeUpdate(None, *kept, fingerprint, True)
     converged = solution.converged
     return NodeUpdate(router, loss, correct, fingerprint if converged else None, True)
 
