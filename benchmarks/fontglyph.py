@@ -105,7 +105,7 @@ def main() -> None:
         "data. The flat softmax is the same solver at depth 0; its ridge was the best of "
         f"{FLAT_RIDGES} on held-out training rows.",
         quality,
-        f"Threads ({GROWTH_SWEEPS} sweeps, whole fit with initialisation):",
+        f"Threads ({THREAD_SWEEPS} sweeps, whole fit with initialisation):",
         threads,
         f"Growth with the rows (one thread, {GROWTH_SWEEPS} sweeps, depth and k fixed):",
         scaling,

@@ -12,7 +12,8 @@ R = TypeVar("R")
 class Executor(Protocol):
     """Applies a pure function to independent items.
 
-    The result must not depend on the executor: no shared random state, no order of completion.
+    The result must not depend on the executor: no shared random state, no order of completion. A
+    single item runs in the calling thread, so the function may itself call ``map``.
     """
 
     n_workers: int
