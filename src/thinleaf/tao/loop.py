@@ -11,7 +11,7 @@ import numpy as np
 
 from thinleaf._dtypes import IndexArray
 from thinleaf.execution import Executor
-from thinleaf.inference import Reach, losses, reach_of_assignment, route
+from thinleaf.inference import all_rows, leaf_of_rows, losses, reach_of_assignment, route
 from thinleaf.tao.reduced import TrainingData
 from thinleaf.tao.sweep import Settings, State, sweep
 from thinleaf.tree import Tree
@@ -104,7 +104,10 @@ def optimize(
     best_value = np.inf if assignment is not None else _value(tree, data, settings, validation)
     converged = False
     for number in range(1, max_sweeps + 1):
-        reach = _reach(tree, data, assignment if number == 1 else None)
+        leaves = assignment if number == 1 else None
+        reach = reach_of_assignment(
+            tree, _route(tree, data, executor) if leaves is None else leaves
+        )
         tree, n_solved = sweep(tree, data, reach, state, settings, executor)
         record = _record(number, tree, data, state, settings, validation, n_solved, started)
         history.append(record)
@@ -119,10 +122,15 @@ def optimize(
     return TaoResult(best, history, best_sweep, converged)
 
 
-def _reach(tree: Tree, data: TrainingData, assignment: IndexArray | None) -> Reach:
-    if assignment is not None:
-        return reach_of_assignment(tree, assignment)
-    return route(tree, data.X)
+def _route(tree: Tree, data: TrainingData, executor: Executor) -> IndexArray:
+    """Return the leaf that each row reaches, routed in as many parts as there are workers."""
+
+    def leaves_of(rows: IndexArray) -> IndexArray:
+        return leaf_of_rows(tree, route(tree, data.X, rows))
+
+    return np.concatenate(
+        executor.map(leaves_of, np.array_split(all_rows(data.X), executor.n_workers))
+    )
 
 
 def _error(tree: Tree, data: TrainingData) -> float:
