@@ -9,6 +9,7 @@ from benchmarks._report import arguments, best_of, stopwatch, table, write
 from thinleaf import SoftmaxTreeClassifier, metrics
 
 SETTINGS = {
+    "overlap": None,
     "depth": 6,
     "leaf_classes": 60,
     "router_ridge": 50.0,

@@ -29,6 +29,7 @@ SETTINGS = {
     "router_ridge": 5.0,
     "leaf_ridge": 0.1,
     "beta": 10.0,
+    "overlap": None,
 }
 SOLVER_SWEEPS = 60
 

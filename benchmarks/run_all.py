@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from benchmarks import adaptive_sets
 from benchmarks._data import available
 from benchmarks._report import arguments
 
@@ -14,6 +15,12 @@ BENCHMARKS = [
     ("fontglyph", "fontglyph1000", []),
     ("text", "icd10cm", ["--set", "icd10cm"]),
     ("text", "bible_verse", ["--set", "bible_verse"]),
+    ("adaptive", "letter", []),
+    ("control", "letter", ["--set", "letter"]),
+    ("control", "fontglyph1000", ["--set", "fontglyph1000"]),
+    *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),
+    ("ptb", "ptb", []),
+    ("defaults", "letter", []),
 ]
 
 

@@ -10,7 +10,13 @@ from benchmarks._data import load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
 from thinleaf import SoftmaxTreeClassifier, metrics
 
-COMMON = {"absent": "zero_one", "router_l1": 0.001, "leaf_l1": 0.001, "tol": 1e-3}
+COMMON = {
+    "absent": "zero_one",
+    "router_l1": 0.001,
+    "leaf_l1": 0.001,
+    "tol": 1e-3,
+    "overlap": None,
+}
 SETTINGS = {
     "icd10cm": {
         "depth": 4,

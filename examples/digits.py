@@ -1,4 +1,4 @@
-"""Handwritten digits: a small tree on dense rows, and what is inside it.
+"""Handwritten digits: small trees on dense rows, and what is inside one of them.
 
 Run it with ``python examples/digits.py``.
 """
@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from thinleaf import SoftmaxTreeClassifier, Tree, metrics
+from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree, metrics
 
 
 def main() -> None:
@@ -18,12 +18,14 @@ def main() -> None:
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
     flat = LogisticRegression(C=1.0, max_iter=1000).fit(X_train, y_train)
-    clf = SoftmaxTreeClassifier(depth=3, leaf_classes=4, random_state=0, verbose=1)
+    fixed = SoftmaxTreeClassifier(depth=3, leaf_classes=4, random_state=0).fit(X_train, y_train)
+    clf = AdaptiveSoftmaxTreeClassifier(max_rounds=3, random_state=0, verbose=1)
     clf.fit(X_train, y_train)
 
     for name, model, cost in (
         ("flat softmax", flat, flat.coef_.size),
-        ("softmax tree", clf, clf.mean_flops(X_test)),
+        ("softmax tree", fixed, fixed.mean_flops(X_test)),
+        ("adaptive softmax tree", clf, clf.mean_flops(X_test)),
     ):
         error = 100 * (1 - model.score(X_test, y_test))
         print(f"{name}: test error {error:.1f} %, {cost:.0f} multiplications a prediction")

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from tests import reference
 from tests.strategies import FORMATS, blobs, dense_of
-from thinleaf import SoftmaxTreeClassifier, Tree
+from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree
 from thinleaf.objective import Objective, Penalty
 
 formats = pytest.mark.parametrize("kind", FORMATS)
@@ -34,6 +34,19 @@ def quick(**params: Any) -> SoftmaxTreeClassifier:
     return SoftmaxTreeClassifier(**(defaults | PENALTIES | params))
 
 
+def adaptive(**params: Any) -> AdaptiveSoftmaxTreeClassifier:
+    """Return a classifier that grows three rounds in a fraction of a second."""
+    defaults = {
+        "contraction": 0.7,
+        "max_sweeps": 3,
+        "expansion_sweeps": 3,
+        "max_rounds": 3,
+        "random_state": 0,
+        "beta": 5.0,
+    }
+    return AdaptiveSoftmaxTreeClassifier(**(defaults | PENALTIES | params))
+
+
 def objective_of(clf: SoftmaxTreeClassifier, X: Any, y: np.ndarray) -> float:
     """Return E of a fitted tree whose penalties were given, row by row, with unit weights."""
     objective = Objective(
@@ -55,12 +68,16 @@ def assert_same_tree(a: Tree, b: Tree) -> None:
             np.testing.assert_array_equal(value, getattr(b, name), err_msg=name, strict=True)
 
 
-def assert_same_model(a: SoftmaxTreeClassifier, b: SoftmaxTreeClassifier) -> None:
+Classifier = SoftmaxTreeClassifier | AdaptiveSoftmaxTreeClassifier
+
+
+def assert_same_model(a: Classifier, b: Classifier) -> None:
     """Equal to the last bit: the tree, how training went, and what absent classes get."""
     assert_same_tree(a.tree_, b.tree_)
     np.testing.assert_array_equal(a.classes_, b.classes_)
     assert untimed(a.history_) == untimed(b.history_)
-    assert (a.best_sweep_, a.n_iter_) == (b.best_sweep_, b.n_iter_)
+    for name in ("n_iter_", "best_sweep_", "best_round_", "ended_"):
+        assert getattr(a, name, None) == getattr(b, name, None), name
     assert (a.coverage_, a.epsilon_) == (b.coverage_, b.epsilon_)
     assert (a.backoff_ is None) == (b.backoff_ is None)
     if a.backoff_ is not None:
@@ -69,4 +86,12 @@ def assert_same_model(a: SoftmaxTreeClassifier, b: SoftmaxTreeClassifier) -> Non
 
 
 def untimed(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: record[key] for key in record if key != "seconds"} for record in history]
+    """Return a history without what differs from run to run."""
+    return [
+        {
+            key: untimed(value) if key == "sweeps" else value
+            for key, value in record.items()
+            if not key.endswith("seconds")
+        }
+        for record in history
+    ]

@@ -68,6 +68,19 @@ def reach_sets(tree: Tree, X: np.ndarray) -> list[set[int]]:
     return out
 
 
+def path_probability(tree: Tree, x: np.ndarray, node: int = 0, p: float = 1.0) -> dict[int, float]:
+    """Return, for a node and everything below it, how probably a row goes there."""
+    out = {node: p}
+    left, right = (int(child) for child in tree.children[node])
+    if left == NO_CHILD:
+        return out
+    router = tree.router(node)
+    score = float(router.bias) + float(router.weights.astype(np.float64) @ x[router.features])
+    go_right = 1.0 / (1.0 + np.exp(-score))
+    out |= path_probability(tree, x, left, p * (1.0 - go_right))
+    return out | path_probability(tree, x, right, p * go_right)
+
+
 def leaf_scores(leaf: Leaf, x: np.ndarray) -> np.ndarray:
     """Return Wx + b of a leaf, one score for each of its classes."""
     scores = leaf.bias.astype(np.float64)

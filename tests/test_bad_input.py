@@ -233,6 +233,12 @@ def test_class_and_sample_weights_that_leave_nothing():
         ("absent", "beta"),
         ("beta", 0.0),
         ("beta", np.inf),
+        ("overlap", 0.0),
+        ("overlap", 0.6),
+        ("overlap", np.nan),
+        ("overlap", "auto"),
+        ("structure", 3),
+        ("structure", "complete"),
         ("monotone", "yes"),
         ("tol", -1e-3),
         ("max_newton", 0),
@@ -262,7 +268,13 @@ def test_parameters(name, value):
 def test_monotone_training_needs_a_loss_for_absent_classes():
     X, y = problem()
     with pytest.raises(ValueError, match="monotone=True needs a finite loss for absent classes"):
-        quick(monotone=True, absent="drop").fit(X, y)
+        quick(monotone=True, absent="drop", overlap=None).fit(X, y)
+
+
+def test_monotone_training_needs_nodes_that_minimise_the_objective():
+    X, y = problem()
+    with pytest.raises(ValueError, match="monotone=True needs overlap=None"):
+        quick(monotone=True).fit(X, y)
 
 
 def test_epsilon_must_be_given_or_tuned():

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from thinleaf import SoftmaxTreeClassifier
-from thinleaf.estimators import softmax_tree
+from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+from thinleaf.estimators import tao
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
@@ -66,16 +66,41 @@ def test_code_that_is_named_exists(page):
             found = getattr(found, part)
 
 
-def test_the_defaults_in_the_readme_are_those_of_the_code():
-    parameters = inspect.signature(SoftmaxTreeClassifier).parameters
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (`.+?`) \| (.*) \|$", read("README.md"), re.M)
-    checked = set()
-    for names, values, text in rows:
-        for name, value in zip(names.split(", "), values.split(", ") * 2, strict=False):
-            parameter = name.strip("`")
-            assert ast.literal_eval(value.strip("`")) == parameters[parameter].default, parameter
-            checked.add(parameter)
-            if parameter == "router_ridge":
-                router, leaf = softmax_tree._ROUTER_RIDGE, softmax_tree._LEAF_RIDGE
-                assert f"{router} and {leaf} times" in text
-    assert checked >= {"depth", "leaf_classes", "router_ridge", "absent", "beta", "init"}
+ESTIMATORS = (AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier)
+
+
+def defaults_in(text: str) -> dict[str, object]:
+    """Return the defaults in the tables of parameters of a text."""
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (`.+?`) \| .* \|$", text, re.M)
+    defaults = {}
+    for names, values in rows:
+        for name, value in zip(names.split(", "), values.split(", ") * 3, strict=False):
+            defaults[name.strip("`")] = ast.literal_eval(value.strip("`"))
+    return defaults
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_defaults_in_the_readme_are_those_of_the_code(estimator):
+    """A section of parameters is about the classes that its heading names, or about both."""
+    parameters = inspect.signature(estimator).parameters
+    names = {other.__name__ for other in ESTIMATORS}
+    documented: dict[str, object] = {}
+    for section in re.split(r"^##+ ", read("README.md"), flags=re.M):
+        heading = section.partition("\n")[0]
+        about = set(re.findall(r"`(\w+)`", heading)) & names or names
+        if estimator.__name__ in about:
+            documented |= defaults_in(section)
+    for parameter, default in documented.items():
+        assert default == parameters[parameter].default, parameter
+    assert documented.keys() >= {"router_ridge", "absent", "beta", "init", "overlap", "max_sweeps"}
+    own = {"contraction", "tolerance", "max_rounds"}
+    assert documented.keys() >= (own if "contraction" in parameters else {"depth", "leaf_classes"})
+
+
+@pages
+def test_the_ridge_defaults_that_are_quoted_are_those_of_the_code(page):
+    text = " ".join(read(page).split())
+    quoted = re.findall(r"([\d.]+) and ([\d.]+) times the mean squared length", text)
+    assert quoted or page not in ("README.md", "docs/guide.md", "docs/fidelity.md")
+    for router, leaf in quoted:
+        assert (float(router), float(leaf)) == (tao.ROUTER_RIDGE, tao.LEAF_RIDGE)

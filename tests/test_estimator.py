@@ -18,7 +18,7 @@ from tests.estimator_cases import (
     problem,
     quick,
 )
-from thinleaf import SoftmaxTreeClassifier
+from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 
 INITS = (
     "random",
@@ -33,6 +33,17 @@ INITS = (
 @parametrize_with_checks(
     [
         SoftmaxTreeClassifier(random_state=0),
+        AdaptiveSoftmaxTreeClassifier(max_rounds=2, random_state=0),
+        AdaptiveSoftmaxTreeClassifier(
+            initial_depth=1,
+            expansion_depth=2,
+            overlap=None,
+            zero_probability="epsilon",
+            epsilon=1e-6,
+            max_rounds=2,
+            max_sweeps=3,
+            random_state=0,
+        ),
         SoftmaxTreeClassifier(
             depth=2,
             leaf_classes=2,
@@ -246,6 +257,7 @@ def test_labels_from_frames():
 
 WAYS = {
     "plain": {},
+    "without overlap": {"overlap": None},
     "zero_one": {"absent": "zero_one", "zero_probability": "none"},
     "validation": {"validation_fraction": 0.3, "zero_probability": "epsilon"},
     "clusters": {"init": "class_clusters"},

@@ -14,7 +14,7 @@ from tests import reference
 from tests.strategies import FORMATS, as_rows, blobs, dense_of
 from thinleaf._dtypes import INDEX
 from thinleaf.growth.init import Init, initial_tree, merge_order
-from thinleaf.inference import reach_of_assignment, route
+from thinleaf.inference import leaf_of_rows, reach_of_assignment, route
 from thinleaf.tao import TrainingData
 
 INITS = get_args(Init)
@@ -48,11 +48,12 @@ def test_an_initial_tree_is_complete_and_valid(kind, init, depth):
     first.tree.validate()
     assert (first.tree.n_leaves, first.tree.depth) == (2**depth, depth)
     assert (first.tree.n_features, first.tree.n_classes) == (5, 6)
-    assert (first.assignment is not None) == (init in CLUSTERS)
-    if first.assignment is not None:
-        assert first.assignment.dtype == INDEX
-        assert first.assignment.shape == (data.n_rows,)
-        assert np.all(first.tree.is_leaf[first.assignment])
+    assert first.assignment.dtype == INDEX
+    assert first.assignment.shape == (data.n_rows,)
+    assert np.all(first.tree.is_leaf[first.assignment])
+    if init not in CLUSTERS:  # its routers say where rows go
+        routed = leaf_of_rows(first.tree, route(first.tree, data.X))
+        np.testing.assert_array_equal(first.assignment, routed)
 
 
 @formats
@@ -66,8 +67,7 @@ def test_a_seed_gives_one_tree_and_the_data_stay(kind, init):
     for other in (b, c):
         for name in ("router_idx", "router_val", "bias", "class_ids"):
             np.testing.assert_array_equal(getattr(a.tree, name), getattr(other.tree, name))
-        if a.assignment is not None:
-            np.testing.assert_array_equal(a.assignment, other.assignment)
+        np.testing.assert_array_equal(a.assignment, other.assignment)
     np.testing.assert_array_equal(dense_of(data.X), before)
 
 
@@ -95,8 +95,7 @@ def test_fewer_rows_or_classes_than_leaves(kind, init, n_rows, n_classes):
     data = blobs(4, n_rows=n_rows, n_classes=n_classes, kind=kind)
     first = initial_tree(data, 3, init, seed())
     first.tree.validate()
-    if first.assignment is not None:
-        assert np.all(first.tree.is_leaf[first.assignment])
+    assert np.all(first.tree.is_leaf[first.assignment])
 
 
 @formats
@@ -133,8 +132,7 @@ def test_rows_without_weight(kind, init):
     weight = np.where(data.y == 2, 0.0, 1.0)  # a class without weight, too
     first = initial_tree(replace(data, weight=weight), 2, init, seed())
     first.tree.validate()
-    if first.assignment is not None:
-        assert np.all(first.tree.is_leaf[first.assignment])
+    assert np.all(first.tree.is_leaf[first.assignment])
 
 
 @formats

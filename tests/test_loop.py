@@ -38,6 +38,7 @@ def train(
     executor=None,
     precision: Precision | None = None,
     monotone: bool = False,
+    overlap: float | None = None,
     **options,
 ) -> tuple[TaoResult, Settings]:
     first = initial_tree(data, depth, init, np.random.SeedSequence(seed))
@@ -46,6 +47,7 @@ def train(
         np.full(first.tree.n_nodes, limit, INDEX),
         precision or Precision(),
         monotone,
+        overlap,
     )
     result = optimize(
         first.tree,
@@ -122,7 +124,7 @@ def test_progress_sees_every_sweep_once():
 def test_no_sweeps_return_the_first_tree():
     data = blobs(3)
     result, _ = train(data, max_sweeps=0)
-    assert (result.history, result.best_sweep, result.converged) == ([], 0, False)
+    assert (result.history, result.best_sweep, result.ended) == ([], 0, "sweeps")
     first = initial_tree(data, 3, "pca_median", np.random.SeedSequence(0))
     assert_same_tree(result.tree, first.tree)
 
@@ -134,7 +136,7 @@ def test_no_sweeps_return_the_first_tree():
 def test_an_easy_problem_converges_and_is_solved(kind):
     data = blobs(4, kind=kind, spread=0.1, n_classes=4)
     result, settings = train(data, init="class_clusters", depth=2, max_sweeps=30)
-    assert result.converged
+    assert result.ended == "converged"
     assert len(result.history) < 30
     assert result.history[-1].n_solved == 0
     if kind == "dense":
@@ -150,10 +152,81 @@ def test_validation_chooses_the_iterate_and_patience_stops(patience):
     result, _ = train(data, max_sweeps=25, validation=Validation(held, patience))
     errors = [record.validation_error for record in result.history]
     assert result.best_sweep == int(np.argmin(errors)) + 1
-    assert result.converged or len(errors) in (25, result.best_sweep + patience)
+    assert result.ended == "converged" or len(errors) in (25, result.best_sweep + patience)
     _, correct = losses(result.tree, held.X, held.y, route(result.tree, held.X))
     expected = 1.0 - held.weight[correct].sum() / held.weight.sum()
     assert errors[result.best_sweep - 1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_validation_chooses_with_overlap_too():
+    data, held = blobs(5, spread=1.2), blobs(5, spread=1.2, n_rows=77, weighted=True)
+    result, _ = train(data, overlap=0.05, max_sweeps=10, validation=Validation(held, 3))
+    values = [record.validation_error for record in result.history]
+    assert result.best_sweep == int(np.argmin(values)) + 1
+    _, correct = losses(result.tree, held.X, held.y, route(result.tree, held.X))
+    expected = 1.0 - held.weight[correct].sum() / held.weight.sum()
+    assert values[result.best_sweep - 1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_why_it_ended():
+    easy, hard = blobs(4, spread=0.1, n_classes=4), blobs(5, spread=1.2)
+    assert train(easy, init="class_clusters", depth=2, max_sweeps=30)[0].ended == "converged"
+    assert train(hard, max_sweeps=2)[0].ended == "sweeps"
+    patient = train(hard, max_sweeps=25, overlap=0.05, validation=Validation(hard, 1))[0]
+    assert patient.ended == "patience"
+    assert len(patient.history) == patient.best_sweep + 1
+    asked = []
+    stopped = train(hard, max_sweeps=9, stop=lambda: bool(asked.append(1)) or len(asked) == 3)[0]
+    assert stopped.ended == "stopped"
+    assert len(stopped.history) == len(asked) == 3
+    assert_same_tree(stopped.tree, train(hard, max_sweeps=3)[0].tree)
+
+
+# -- going on --------------------------------------------------------------------------------------
+
+
+@formats
+def test_what_is_solved_is_not_solved_again(kind):
+    data = blobs(4, kind=kind, spread=0.1, n_classes=4)
+    result, settings = train(data, init="class_clusters", depth=2, max_sweeps=30)
+    again = optimize(
+        result.tree, data, settings, SerialExecutor(), max_sweeps=5, solved=result.solved
+    )
+    assert [record.n_solved for record in again.history] == [0]
+    assert (again.ended, again.best_sweep) == ("converged", 0)
+    assert_same_tree(again.tree, result.tree)
+    assert again.solved == result.solved
+
+
+def test_solved_speaks_of_the_iterate_that_is_kept():
+    """Its fingerprints let training go on from there as from the sweep that made it."""
+    data = blobs(5, spread=1.2)
+    for n in (1, 2, 3):
+        part, settings = train(data, max_sweeps=n, overlap=0.05)
+        before = dict(part.solved)
+        on = optimize(
+            part.tree, data, settings, SerialExecutor(), max_sweeps=4 - n, solved=part.solved
+        )
+        assert part.solved == before
+        assert_same_tree(on.tree, train(data, max_sweeps=4, overlap=0.05)[0].tree)
+
+
+# -- overlap ---------------------------------------------------------------------------------------
+
+
+@formats
+@pytest.mark.parametrize("absent", MODES)
+def test_with_overlap_the_last_iterate_is_kept_and_its_record_is_true(kind, absent):
+    data = blobs(0, kind=kind, spread=1.0, weighted=True)
+    result, settings = train(data, absent=absent, overlap=0.05)
+    assert result.best_sweep == len(result.history)
+    for n in (1, 2, len(result.history)):
+        part, _ = train(data, absent=absent, overlap=0.05, max_sweeps=n)
+        record = result.history[n - 1]
+        assert replace(part.history[-1], seconds=0.0) == replace(record, seconds=0.0)
+        objective, error = recomputed(part.tree, data, settings.objective)
+        assert record.objective == pytest.approx(objective, rel=1e-5)
+        assert record.train_error == pytest.approx(error, abs=1e-9)
 
 
 # -- monotone --------------------------------------------------------------------------------------
@@ -255,12 +328,13 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-3)
 
 
-def test_workers_do_not_change_the_result():
+@pytest.mark.parametrize("overlap", [None, 0.05])
+def test_workers_do_not_change_the_result(overlap):
     data = blobs(12, spread=1.0)
     results = []
     for n_jobs in (None, 2):
         with executor_for(n_jobs) as executor:
-            results.append(train(data, executor=executor, max_sweeps=4)[0])
+            results.append(train(data, executor=executor, max_sweeps=4, overlap=overlap)[0])
     assert_same_tree(results[0].tree, results[1].tree)
     for a, b in zip(results[0].history, results[1].history, strict=True):
         assert replace(a, seconds=0.0) == replace(b, seconds=0.0)

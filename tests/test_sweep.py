@@ -33,9 +33,7 @@ inits = pytest.mark.parametrize("init", INITS)
 def start(data: TrainingData, init: str, depth: int = 3, seed: int = 0):
     """Return an initial tree with its reach sets."""
     first = initial_tree(data, depth, init, np.random.SeedSequence(seed))
-    if first.assignment is not None:
-        return first.tree, reach_of_assignment(first.tree, first.assignment)
-    return first.tree, route(first.tree, data.X)
+    return first.tree, reach_of_assignment(first.tree, first.assignment)
 
 
 def settings_for(tree: Tree, absent: str = "constant", limit: int = 3, **options) -> Settings:

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import reference
-from tests.strategies import as_rows, random_leaf, random_router, random_tree, trees
+from tests.strategies import (
+    as_rows,
+    integer_rows,
+    random_leaf,
+    random_router,
+    random_tree,
+    trees,
+)
 from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, PARAM
 from thinleaf.inference import leaf_of_rows, route
 from thinleaf.tree import Leaf, Router, Tree, TreeError
@@ -134,6 +141,49 @@ def test_replace_changes_the_given_nodes_and_nothing_else(tree, seed):
         assert_same_node(changed.node(i), new.get(i, tree.node(i)))
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(tree, name), before[name])
+
+
+@given(tree=trees(), seed=st.integers(0, 2**32 - 1))
+def test_grafting_replaces_leaves_by_trees(tree, seed):
+    rng = np.random.default_rng(seed)
+    before = {name: getattr(tree, name).copy() for name in ARRAYS}
+    chosen = [i for i in np.flatnonzero(tree.is_leaf).tolist() if rng.random() < 0.6]
+    subtrees = {
+        i: random_tree(rng, int(rng.integers(1, 5)), tree.n_features, tree.n_classes)
+        for i in rng.permutation(chosen).tolist()
+    }
+    grafted = tree.graft(subtrees)
+    grafted.validate()
+    assert grafted.n_nodes == tree.n_nodes + sum(s.n_nodes - 1 for s in subtrees.values())
+    for i in range(tree.n_nodes):  # nodes keep their numbers
+        if i not in subtrees:
+            assert_same_node(grafted.node(i), tree.node(i))
+            np.testing.assert_array_equal(grafted.children[i], tree.children[i])
+    at = tree.n_nodes  # the others come last, in the order of the leaves and of each subtree
+    for leaf in sorted(subtrees):
+        subtree = subtrees[leaf]
+        number = [leaf, *range(at, at + subtree.n_nodes - 1)]
+        at += subtree.n_nodes - 1
+        for i in range(subtree.n_nodes):
+            assert_same_node(grafted.node(number[i]), subtree.node(i))
+            if not subtree.is_leaf[i]:
+                moved = [number[child] for child in subtree.children[i]]
+                assert grafted.children[number[i]].tolist() == moved
+    for x in integer_rows(rng, 10, tree.n_features):
+        leaf = reference.leaf_of(tree, x)
+        below = subtrees.get(leaf)
+        expected = reference.predict(tree if below is None else below, x)
+        assert reference.predict(grafted, x) == expected
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(tree, name), before[name])
+
+
+def test_only_leaves_can_be_replaced_by_trees():
+    tree = random_tree(np.random.default_rng(0))
+    router = int(np.flatnonzero(~tree.is_leaf)[-1])
+    with pytest.raises(ValueError, match=f"node {router} is a router, not a leaf"):
+        tree.graft({router: tree})
+    np.testing.assert_array_equal(tree.graft({}).children, tree.children)
 
 
 def test_a_tree_is_frozen():

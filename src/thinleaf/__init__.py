@@ -10,20 +10,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from thinleaf import metrics as metrics
+    from thinleaf.estimators import (
+        AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
+    )
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
+    from thinleaf.persist import ModelFileError as ModelFileError
     from thinleaf.tree import Tree as Tree
     from thinleaf.tree import TreeError as TreeError
 
 __version__ = "0.1.0"
 
 _EXPORTS = {
+    "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
+    "ModelFileError": "thinleaf.persist",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
 }
 _MODULES = ("metrics",)
 
-__all__ = ["SoftmaxTreeClassifier", "Tree", "TreeError", "__version__", "metrics"]
+__all__ = [
+    "AdaptiveSoftmaxTreeClassifier",
+    "ModelFileError",
+    "SoftmaxTreeClassifier",
+    "Tree",
+    "TreeError",
+    "__version__",
+    "metrics",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ from thinleaf._dtypes import (
     ParamArray,
 )
 from thinleaf.kernels.leaves import group_losses, score_groups
-from thinleaf.kernels.routing import go_right, route_rows
+from thinleaf.kernels.routing import route_rows, score_router
 from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of
 from thinleaf.tree import Leaf, Router, Tree
 
@@ -163,9 +163,16 @@ def _whole(array: AnyArray) -> OffsetArray:
     return np.array([0, array.size], dtype=OFFSET)
 
 
+def router_scores(router: Router, X: Rows, rows: IndexArray) -> ParamArray:
+    """Return w·x + b of each row: its logarithmic odds of going right."""
+    out = np.empty(rows.size, dtype=PARAM)
+    score_router(
+        X, rows, router.features, router.weights, np.float32(router.bias),
+        np.zeros(n_features_of(X), dtype=PARAM), np.arange(rows.size, dtype=INDEX), out,
+    )  # fmt: skip
+    return out
+
+
 def choose_child(router: Router, X: Rows, rows: IndexArray) -> IndexArray:
     """Return 0 (left) or 1 (right) for each row."""
-    out = np.arange(rows.size, dtype=INDEX)
-    scratch = np.zeros(n_features_of(X), dtype=PARAM)
-    go_right(X, rows, router.features, router.weights, np.float32(router.bias), scratch, out)
-    return out
+    return (router_scores(router, X, rows) >= 0.0).astype(INDEX)

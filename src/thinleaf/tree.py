@@ -214,6 +214,26 @@ class Tree:
             )
         return replace(self, **changed)
 
+    def graft(self, subtrees: Mapping[int, Tree]) -> Tree:
+        """Return a tree with some leaves replaced by trees.
+
+        Nodes keep their numbers; a subtree's root takes its leaf's, and its other nodes come last,
+        in the order of the leaves and of the subtree.
+        """
+        children = self.children.copy()
+        nodes = [self.node(i) for i in range(self.n_nodes)]
+        for leaf, subtree in sorted(subtrees.items()):
+            if not self.is_leaf[leaf]:
+                raise ValueError(f"node {leaf} is a router, not a leaf")
+            moved = np.where(
+                subtree.children == NO_CHILD, NO_CHILD, subtree.children + (len(nodes) - 1)
+            )
+            children = np.concatenate([children, moved[1:]])
+            children[leaf] = moved[0]
+            nodes += [subtree.node(i) for i in range(1, subtree.n_nodes)]
+            nodes[leaf] = subtree.node(0)
+        return Tree.build(children, nodes, n_features=self.n_features, n_classes=self.n_classes)
+
     def _splice(self, ptr_name: str, **fields: Mapping[int, AnyArray]) -> dict[str, AnyArray]:
         """Replace some nodes' ranges in arrays that share offsets; copy the rest in long runs."""
         ptr = getattr(self, ptr_name)
@@ -366,6 +386,11 @@ _DTYPES: dict[str, type] = {
     "bias": PARAM, "class_ptr": OFFSET, "class_ids": INDEX, "leaf_bias": PARAM,
     "feat_ptr": OFFSET, "feat_idx": INDEX, "block_ptr": OFFSET, "block_val": PARAM,
 }  # fmt: skip
+
+
+def array_names() -> tuple[str, ...]:
+    """Return the names of the arrays that make a tree."""
+    return tuple(_DTYPES)
 
 
 def _require(condition: bool, message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
+from thinleaf.growth.expand import Grown
 from thinleaf.tao import SweepRecord
 
 _WIDTH = 24
@@ -40,3 +41,33 @@ class SweepBar:
         """Leave the last line standing."""
         if self._stream.isatty():
             self._stream.write("\n")
+
+
+class RoundLines:
+    """Shows each round of growth as a line, and on a terminal the sweeps of the current one."""
+
+    def __init__(self, name: str, max_sweeps: int, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._name = name
+        self._sweeps = SweepBar(name, max_sweeps, self._stream)
+
+    def sweep(self, record: SweepRecord) -> None:
+        """Show one more sweep, where it can be overwritten."""
+        if self._stream.isatty():
+            self._sweeps(record)
+
+    def round(self, grown: Grown) -> None:
+        """Show the round that has just ended."""
+        record = grown.history[-1]
+        text = f"{self._name}: round {record.round}  "
+        if record.round:
+            text += f"{record.accepted} of {record.tried} leaves expanded  "
+        text += (
+            f"{record.n_leaves} leaves of {record.mean_leaf_classes:.1f} classes, "
+            f"depth {record.depth}  train error {100 * record.train_error:.2f} %  "
+        )
+        if record.validation_error is not None:
+            text += f"validation error {100 * record.validation_error:.2f} %  "
+        clear = "\r\x1b[2K" if self._stream.isatty() else ""
+        self._stream.write(f"{clear}{text}{record.seconds:.1f} s\n")
+        self._stream.flush()

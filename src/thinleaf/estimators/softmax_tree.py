@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import asdict
-from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils._param_validation import Interval
 
-from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray
-from thinleaf.estimators.base import BaseTreeClassifier
-from thinleaf.estimators.inputs import as_rows, as_weights, class_ids, mean_square_norm
+from thinleaf._dtypes import INDEX, IndexArray
 from thinleaf.estimators.progress import SweepBar
+from thinleaf.estimators.tao import BaseTaoClassifier, seed_sequence
 from thinleaf.execution import Executor, executor_for
-from thinleaf.growth.init import Init, InitialTree, initial_tree
-from thinleaf.growth.prune import prune
-from thinleaf.inference import leaf_of_rows, losses, route
+from thinleaf.growth.init import Init, initial_tree, node_seed
 from thinleaf.kernels.rows import CSR
-from thinleaf.objective import Absent, Objective, Penalty
-from thinleaf.probability import Backoff, tune_epsilon
-from thinleaf.solvers.problem import Precision
-from thinleaf.tao import (
-    Settings,
-    TaoResult,
-    TrainingData,
-    Validation,
-    canonical,
-    optimize,
-)
+from thinleaf.objective import Absent
+from thinleaf.tao import TaoResult, TrainingData, Validation, optimize
+from thinleaf.tree import Tree
 
-_ROUTER_RIDGE = 0.2
-_LEAF_RIDGE = 0.005
 _ROWS_PER_LEAF = 100
 
 
-class SoftmaxTreeClassifier(BaseTreeClassifier):
+class SoftmaxTreeClassifier(BaseTaoClassifier):
     """A tree of sparse hyperplanes with a small softmax in each leaf, of fixed depth.
 
     Trained by Tree Alternating Optimization: sweeps over the tree, each of which fits every leaf to
@@ -56,6 +40,10 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
     leaf_classes : int, optional
         The most classes that a leaf may hold: k. By default four times its fair share K/2^depth,
         and at least 8.
+    structure : Tree, optional
+        A tree whose structure and leaf sizes are taken, such as an adaptive tree's ``tree_``,
+        instead of ``depth`` and ``leaf_classes``. Its parameters are not: training starts afresh,
+        with an ``init`` other than ``"class_clusters"`` and ``"row_clusters"``.
     init : {"auto", "random", "random_median", "pca_median", "class_clusters", "row_clusters", \
 "balanced_clusters"}
         The initial tree: random hyperplanes; splits at the median along a random or the first
@@ -67,24 +55,29 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
     router_l1, leaf_l1 : float
         ℓ₁ penalties λ and μ on the sum of losses; they make weights sparse.
     router_ridge, leaf_ridge : float, optional
-        Ridge penalties, ``ridge/2·‖w‖²`` on the sum of losses. By default 0.2 and 0.005 times the
+        Ridge penalties, ``ridge/2·‖w‖²`` on the sum of losses. By default 0.1 and 0.005 times the
         mean squared length of the rows, so that they follow the scale of the input.
     absent : {"constant", "zero_one", "drop"}
         Loss of a row whose class is not in the leaf it reaches: the constant ``beta``; 0/1 loss for
         all rows; or none, routers then ignore such rows (the paper finds that this fails).
     beta : float
         The constant.
+    overlap : float, optional
+        A row trains each node with the weight of its path probability there, also nodes that it
+        only nearly reaches: with at least this probability. It makes trees generalise much better.
+        Smaller gives fewer errors, more classes a leaf and longer fits. None trains a node with
+        just the rows that reach it, as in the papers.
     monotone : bool
         Take a node's new parameters only if they do not raise the objective. Safe, but it settles
-        for worse trees.
+        for worse trees. Needs ``overlap=None``.
     tol : float
         Precision of node problems, relative to the loss of the best constant model.
     max_newton : int
         Newton steps at the most in a node problem; the next sweep goes on from there.
     validation_fraction : float, optional
         Share of the rows held out. The tree with the lowest error on them is kept, and training
-        stops after ``patience`` sweeps without a lower one; by default, that with the lowest
-        objective.
+        stops after ``patience`` sweeps without a lower one; by default, the last one is kept, or
+        without overlap, that with the lowest objective.
     patience : int
         Used with ``validation_fraction``.
     zero_probability : {"backoff", "epsilon", "none"}
@@ -109,7 +102,7 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
     history_ : list of dict
         One a sweep: sweep, objective, train_error, validation_error, n_solved, seconds.
     best_sweep_ : int
-        The sweep whose tree was kept; 0 if none was better than the tree before.
+        The sweep whose tree was kept; 0 if none was better than that of a warm start.
     n_iter_ : int
         Sweeps done.
     coverage_ : float
@@ -131,29 +124,12 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = BaseTaoClassifier._parameter_constraints | {
         "depth": [Interval(Integral, 0, 24, closed="both"), None],
         "leaf_classes": [Interval(Integral, 1, None, closed="left"), None],
-        "init": [StrOptions({"auto", *get_args(Init)})],
+        "structure": [Tree, None],
         "max_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "router_l1": [Interval(Real, 0, None, closed="left")],
-        "leaf_l1": [Interval(Real, 0, None, closed="left")],
-        "router_ridge": [Interval(Real, 0, None, closed="left"), None],
-        "leaf_ridge": [Interval(Real, 0, None, closed="left"), None],
-        "absent": [StrOptions({"constant", "zero_one", "drop"})],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "monotone": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_newton": [Interval(Integral, 1, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "zero_probability": [StrOptions({"backoff", "epsilon", "none"})],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -161,6 +137,7 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         depth: int | None = None,
         leaf_classes: int | None = None,
         *,
+        structure: Tree | None = None,
         init: Init | Literal["auto"] = "auto",
         max_sweeps: int = 30,
         router_l1: float = 0.01,
@@ -169,6 +146,7 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         leaf_ridge: float | None = None,
         absent: Absent = "constant",
         beta: float = 10.0,
+        overlap: float | None = 0.05,
         monotone: bool = False,
         tol: float = 1e-4,
         max_newton: int = 20,
@@ -182,28 +160,32 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            init=init,
+            router_l1=router_l1,
+            leaf_l1=leaf_l1,
+            router_ridge=router_ridge,
+            leaf_ridge=leaf_ridge,
+            absent=absent,
+            beta=beta,
+            overlap=overlap,
+            monotone=monotone,
+            tol=tol,
+            max_newton=max_newton,
+            validation_fraction=validation_fraction,
+            patience=patience,
+            zero_probability=zero_probability,
+            epsilon=epsilon,
+            class_weight=class_weight,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.depth = depth
         self.leaf_classes = leaf_classes
-        self.init = init
+        self.structure = structure
         self.max_sweeps = max_sweeps
-        self.router_l1 = router_l1
-        self.leaf_l1 = leaf_l1
-        self.router_ridge = router_ridge
-        self.leaf_ridge = leaf_ridge
-        self.absent = absent
-        self.beta = beta
-        self.monotone = monotone
-        self.tol = tol
-        self.max_newton = max_newton
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.zero_probability = zero_probability
-        self.epsilon = epsilon
-        self.class_weight = class_weight
         self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
@@ -224,125 +206,48 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
         self._validate_params()
         self._check_combinations()
         previous = getattr(self, "tree_", None) if self.warm_start else None
-        X, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=PARAM, reset=previous is None
-        )
-        check_classification_targets(labels)
-        seed = _seed_sequence(self.random_state)
         known = None if previous is None else self.classes_
-        data, classes = self._training_data(X, labels, sample_weight, known)
-        data, held = self._split(data, seed)
+        data, classes = self._read(X, y, sample_weight, known)
+        seed = seed_sequence(self.random_state)
+        data, held = self._split(data, node_seed(seed, 1))
         with executor_for(self.n_jobs) as executor:
-            start = self._initial(data, seed) if previous is None else InitialTree(previous)
-            result = self._optimize(start, data, held, executor)
+            result = self._optimize(previous, data, held, node_seed(seed, 0), executor)
+        if result.ended == "interrupted":
+            warnings.warn(
+                f"interrupted: the tree of sweep {result.best_sweep} is kept", stacklevel=2
+            )
         self.classes_ = classes
-        self._finish(result, data, held)
+        self.history_ = [asdict(record) for record in result.history]
+        self.best_sweep_ = result.best_sweep
+        self.n_iter_ = len(result.history)
+        self._finish(result.tree, data, held)
         return self
 
-    # -- steps of a fit ----------------------------------------------------------------------------
-
     def _check_combinations(self) -> None:
-        if self.monotone and self.absent == "drop":
-            raise ValueError(
-                "monotone=True needs a finite loss for absent classes: use absent='constant' or "
-                "'zero_one'"
-            )
-        if (
-            self.zero_probability == "epsilon"
-            and self.epsilon is None
-            and self.validation_fraction is None
-        ):
-            raise ValueError(
-                "zero_probability='epsilon' needs epsilon, or validation_fraction to tune it on"
-            )
-
-    def _training_data(
-        self,
-        X: Any,
-        labels: AnyArray,
-        sample_weight: npt.ArrayLike | None,
-        known: AnyArray | None,
-    ) -> tuple[TrainingData, AnyArray]:
-        """Return the rows with their class ids and weights, and the classes that these are of."""
-        weight = as_weights(sample_weight, labels.size)
-        classes = np.unique(labels) if known is None else known
-        y = class_ids(classes, labels)
-        if self.class_weight == "balanced":
-            mass = np.bincount(y, weights=weight, minlength=classes.size)
-            weight = weight * (mass.sum() / np.count_nonzero(mass) / np.maximum(mass, 1e-300))[y]
-        elif self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, labels)
-            as_weights(weight, y.size)
-        used = weight > 0.0
-        if not used.all():
-            X, y, weight = X[used], y[used], weight[used]
-        return canonical(TrainingData(as_rows(X), y, weight, classes.size)), classes
-
-    def _split(
-        self, data: TrainingData, seed: np.random.SeedSequence
-    ) -> tuple[TrainingData, TrainingData | None]:
-        if self.validation_fraction is None:
-            return data, None
-        n_held = round(self.validation_fraction * data.n_rows)
-        if not 0 < n_held < data.n_rows:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} leaves no rows to train or to "
-                f"validate on: there are {data.n_rows}"
-            )
-        order = np.random.default_rng(_child_seed(seed, 1)).permutation(data.n_rows)
-        return data.take(np.sort(order[n_held:])), data.take(np.sort(order[:n_held]))
-
-    def _initial(self, data: TrainingData, seed: np.random.SeedSequence) -> InitialTree:
-        sparse = isinstance(data.X, CSR)
-        depth = self.depth
-        if depth is None:
-            wanted = math.log2(max(data.n_classes, 2)) * (0.5 if sparse else 1.0)
-            affordable = math.log2(max(data.n_rows / _ROWS_PER_LEAF, 1.0))
-            depth = int(min(math.ceil(wanted), affordable))
-        init = self.init
-        if init == "auto":
-            init = "balanced_clusters" if sparse else "pca_median"
-        return initial_tree(data, depth, init, _child_seed(seed, 0))
-
-    def _objective(self, data: TrainingData) -> Objective:
-        scale = mean_square_norm(data.X)
-        router_ridge = _ROUTER_RIDGE * scale if self.router_ridge is None else self.router_ridge
-        leaf_ridge = _LEAF_RIDGE * scale if self.leaf_ridge is None else self.leaf_ridge
-        return Objective(
-            self.absent,
-            self.beta,
-            Penalty(self.router_l1, router_ridge),
-            Penalty(self.leaf_l1, leaf_ridge),
-        )
-
-    def _leaf_limits(self, start: InitialTree) -> IndexArray:
-        n_classes = start.tree.n_classes
-        limit = self.leaf_classes
-        if limit is None:
-            limit = max(8, math.ceil(4 * n_classes / start.tree.n_leaves))
-        return np.full(start.tree.n_nodes, min(limit, n_classes), dtype=INDEX)
+        super()._check_combinations()
+        if self.structure is not None and (self.depth is not None or self.leaf_classes is not None):
+            raise ValueError("structure says depth and leaf_classes: leave them None")
 
     def _optimize(
         self,
-        start: InitialTree,
+        previous: Tree | None,
         data: TrainingData,
         held: TrainingData | None,
+        seed: np.random.SeedSequence,
         executor: Executor,
     ) -> TaoResult:
-        settings = Settings(
-            self._objective(data),
-            self._leaf_limits(start),
-            Precision(self.tol, self.max_newton),
-            self.monotone,
-        )
+        tree, assignment = previous, None
+        if tree is None:
+            start = initial_tree(data, self._shape(data), self._init(data), seed)
+            tree, assignment = start.tree, start.assignment
         bar = SweepBar(type(self).__name__, self.max_sweeps) if self.verbose else None
         result = optimize(
-            start.tree,
+            tree,
             data,
-            settings,
+            self._settings(data, self._leaf_limits(tree)),
             executor,
             max_sweeps=self.max_sweeps,
-            assignment=start.assignment,
+            assignment=assignment,
             validation=None if held is None else Validation(held, self.patience),
             progress=bar,
         )
@@ -350,50 +255,23 @@ class SoftmaxTreeClassifier(BaseTreeClassifier):
             bar.close()
         return result
 
-    def _finish(self, result: TaoResult, data: TrainingData, held: TrainingData | None) -> None:
-        reach = route(result.tree, data.X)
-        tree, _ = prune(result.tree, reach.sizes > 0)
-        tree.validate()
-        reach = route(tree, data.X)
-        self.tree_ = tree
-        self.history_ = [asdict(record) for record in result.history]
-        self.best_sweep_ = result.best_sweep
-        self.n_iter_ = len(result.history)
-        absent = np.isinf(losses(tree, data.X, data.y, reach)[0])
-        self.coverage_ = 1.0 - float(data.weight[absent].sum() / data.weight.sum())
-        self.backoff_ = None
-        self.epsilon_ = 0.0
-        if self.zero_probability == "backoff":
-            backoff = Backoff.estimate(tree, reach, data.y, data.weight)
-            self.backoff_ = backoff if held is None else _calibrated(backoff, tree, held)
-        elif self.zero_probability == "epsilon":
-            self.epsilon_ = self.epsilon or _tuned_epsilon(tree, held)
+    def _shape(self, data: TrainingData) -> int | Tree:
+        """Return the structure to start from: a tree's, or the depth of a complete one."""
+        if self.structure is not None:
+            return self.structure
+        if self.depth is not None:
+            return int(self.depth)
+        sparse = isinstance(data.X, CSR)
+        wanted = math.log2(max(data.n_classes, 2)) * (0.5 if sparse else 1.0)
+        affordable = math.log2(max(data.n_rows / _ROWS_PER_LEAF, 1.0))
+        return int(min(math.ceil(wanted), affordable))
 
-
-def _calibrated(backoff: Backoff, tree: Any, held: TrainingData) -> Backoff:
-    """Scale the outside masses so that on held-out rows they are right on average."""
-    reach = route(tree, held.X)
-    absent = np.isinf(losses(tree, held.X, held.y, reach)[0])
-    expected = held.weight @ backoff.mass[leaf_of_rows(tree, reach)]
-    observed = held.weight[absent].sum() + 0.5 * held.weight.mean()
-    return backoff.capped(tree, scale=float(observed / max(expected, 1e-12)))
-
-
-def _tuned_epsilon(tree: Any, held: TrainingData | None) -> float:
-    assert held is not None  # _check_combinations saw to it
-    reach = route(tree, held.X)
-    probability = np.exp(-losses(tree, held.X, held.y, reach)[0])
-    sizes = np.diff(tree.class_ptr)[leaf_of_rows(tree, reach)]
-    absent: AccumArray = (held.n_classes - sizes).astype(np.float64)
-    return tune_epsilon(probability, absent, held.weight)
-
-
-def _seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """Return the root of all randomness of a fit; an int gives the same one each time."""
-    if isinstance(random_state, Integral):
-        return np.random.SeedSequence(int(random_state))
-    return np.random.SeedSequence(int(check_random_state(random_state).randint(2**31 - 1)))
-
-
-def _child_seed(seed: np.random.SeedSequence, step: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence(seed.entropy, spawn_key=(step,))
+    def _leaf_limits(self, tree: Tree) -> IndexArray:
+        if self.structure is not None and np.array_equal(self.structure.children, tree.children):
+            return np.maximum(np.diff(self.structure.class_ptr), 1).astype(INDEX)
+        limit = self.leaf_classes
+        if self.structure is not None:  # a warm start from a tree that was pruned
+            limit = int(self.structure.leaf_sizes.max())
+        if limit is None:
+            limit = max(8, math.ceil(4 * tree.n_classes / tree.n_leaves))
+        return np.full(tree.n_nodes, min(limit, tree.n_classes), dtype=INDEX)

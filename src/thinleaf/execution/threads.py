@@ -31,7 +31,12 @@ class ThreadedExecutor:
             return [function(item) for item in items]
         order = sorted(range(len(items)), key=lambda i: -costs[i]) if costs else range(len(items))
         futures = {i: self._pool.submit(function, items[i]) for i in order}
-        return [futures[i].result() for i in range(len(items))]
+        try:
+            return [futures[i].result() for i in range(len(items))]
+        except BaseException:  # an error or Ctrl-C: what has not begun need not
+            for future in futures.values():
+                future.cancel()
+            raise
 
 
 @contextmanager

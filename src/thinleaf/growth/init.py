@@ -1,4 +1,4 @@
-"""Initial trees: complete trees of a depth, or an assignment of rows to their leaves.
+"""Initial trees, complete or of a given structure, and the leaf that each row starts in.
 
 Random and median splits give routers. Clusterings give each row a leaf; the first sweep then fits
 the routers. They are that of paper 001 (section 4.2, Algorithm 2), of class prototypes or of rows,
@@ -19,10 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, BoolArray, IndexArray
-from thinleaf.inference import choose_child
+from thinleaf.inference import choose_child, leaf_of_rows, route
 from thinleaf.kernels.rows import CSR, Rows, n_features_of
 from thinleaf.tao.reduced import TrainingData
-from thinleaf.tree import Router, Tree
+from thinleaf.tree import Leaf, Router, Tree
 
 Init: TypeAlias = Literal[
     "random", "random_median", "pca_median", "class_clusters", "row_clusters", "balanced_clusters"
@@ -39,41 +39,62 @@ _HALVE_STEPS = 20
 
 @dataclass(frozen=True)
 class InitialTree:
-    """A tree to start from, and the leaf of each row if its routers do not say it."""
+    """A tree to start from, and the leaf of each row; its routers may not say that yet."""
 
     tree: Tree
-    assignment: IndexArray | None = None
+    assignment: IndexArray
 
 
 def initial_tree(
-    data: TrainingData, depth: int, init: Init, seed: np.random.SeedSequence
+    data: TrainingData, shape: int | Tree, init: Init, seed: np.random.SeedSequence
 ) -> InitialTree:
-    """Return a complete tree of ``depth`` made by one of the six ways."""
+    """Return a tree made by one of the six ways.
+
+    Parameters
+    ----------
+    shape : int or Tree
+        The depth of a complete tree, or a tree whose structure is taken without its parameters.
+    """
     majority = int(np.bincount(data.y, weights=data.weight, minlength=data.n_classes).argmax())
-    tree = Tree.complete(
-        depth, n_features=n_features_of(data.X), n_classes=data.n_classes, class_id=majority
-    )
-    if init == "random":
-        return InitialTree(_random_tree(tree, seed))
-    if init == "random_median":
-        return InitialTree(_median_tree(tree, data, seed, _random_direction))
-    if init == "pca_median":
-        return InitialTree(_median_tree(tree, data, seed, _principal_direction))
+    tree = _blank(shape, n_features_of(data.X), data.n_classes, majority)
     if init in ("class_clusters", "row_clusters"):
+        depth = tree.depth
+        if tree.n_leaves != 2**depth:
+            raise ValueError(
+                f"init={init!r} makes complete trees only: use another for a structure"
+            )
         return InitialTree(tree, _cluster_assignment(tree, data, depth, init, seed))
     if init == "balanced_clusters":
         return InitialTree(tree, _balanced_assignment(tree, data, seed))
-    raise ValueError(f"init must be one of {get_args(Init)}, got {init!r}")
+    if init == "random":
+        tree = _random_tree(tree, seed)
+    elif init == "random_median":
+        tree = _median_tree(tree, data, seed, _random_direction)
+    elif init == "pca_median":
+        tree = _median_tree(tree, data, seed, _principal_direction)
+    else:
+        raise ValueError(f"init must be one of {get_args(Init)}, got {init!r}")
+    return InitialTree(tree, leaf_of_rows(tree, route(tree, data.X)))
+
+
+def _blank(shape: int | Tree, n_features: int, n_classes: int, class_id: int) -> Tree:
+    """Return a tree whose routers and leaves are constant."""
+    if isinstance(shape, int):
+        return Tree.complete(shape, n_features=n_features, n_classes=n_classes, class_id=class_id)
+    nodes = [Leaf.constant(class_id) if leaf else Router.constant(0) for leaf in shape.is_leaf]
+    return Tree.build(shape.children, nodes, n_features=n_features, n_classes=n_classes)
 
 
 # -- hyperplanes -----------------------------------------------------------------------------------
 
 
+def node_seed(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
+    """Return the seed of a node (or round) that depends on the seed and its number alone."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+
+
 def _node_rng(seed: np.random.SeedSequence, node: int) -> np.random.Generator:
-    """Return a generator that depends on the seed and the node alone."""
-    return np.random.default_rng(
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, node))
-    )
+    return np.random.default_rng(node_seed(seed, node))
 
 
 def _random_tree(tree: Tree, seed: np.random.SeedSequence) -> Tree:

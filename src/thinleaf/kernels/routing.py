@@ -76,25 +76,22 @@ def route_rows(
 
 
 @kernel
-def go_right(
+def score_router(
     X: Rows,
     rows: IndexArray,
     w_idx: IndexArray,
     w_val: ParamArray,
     bias: np.float32,
     w_dense: ParamArray,
-    out: IndexArray,
+    order: IndexArray,
+    out: ParamArray,
 ) -> None:
-    """Fill ``out`` with the child index (0 left, 1 right) that one router chooses for each row.
-
-    ``out`` must hold 0..n-1.
-    """
+    """Fill ``out`` with w·x + b of each row; ``order`` must hold 0..n-1."""
     for t in range(w_idx.size):
         w_dense[w_idx[t]] = w_val[t]
-    projection = np.empty(rows.size, dtype=np.float32)
-    project_rows(X, rows, out, w_idx, w_val, w_dense, projection)
+    project_rows(X, rows, order, w_idx, w_val, w_dense, out)
     for i in range(rows.size):
-        out[i] = 1 if projection[i] + bias >= 0.0 else 0
+        out[i] += bias
 
 
 @kernel

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from thinleaf._dtypes import IndexArray
 from thinleaf.execution import Executor
 from thinleaf.inference import all_rows, leaf_of_rows, losses, reach_of_assignment, route
+from thinleaf.tao.overlap import company
 from thinleaf.tao.reduced import TrainingData
 from thinleaf.tao.sweep import Settings, State, sweep
 from thinleaf.tree import Tree
@@ -44,6 +45,7 @@ class SweepRecord:
 
 
 Progress: TypeAlias = Callable[[SweepRecord], None]
+Ended: TypeAlias = Literal["converged", "patience", "sweeps", "stopped", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,25 @@ class Validation:
 
 @dataclass(frozen=True)
 class TaoResult:
-    """The best iterate and how training went."""
+    """The best iterate and how training went.
+
+    Attributes
+    ----------
+    tree : Tree
+    history : list of SweepRecord
+    best_sweep : int
+        The sweep that made ``tree``; 0 if it is the tree that was given.
+    solved : dict
+        For each node of ``tree``, a fingerprint of the problem that its parameters solve.
+    ended : {"converged", "patience", "sweeps", "stopped", "interrupted"}
+        Why there was no further sweep.
+    """
 
     tree: Tree
     history: list[SweepRecord]
     best_sweep: int
-    converged: bool
+    solved: dict[int, bytes]
+    ended: Ended
 
 
 def optimize(
@@ -79,10 +94,14 @@ def optimize(
     *,
     max_sweeps: int,
     assignment: IndexArray | None = None,
+    solved: dict[int, bytes] | None = None,
     validation: Validation | None = None,
     progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> TaoResult:
     """Sweep until nothing changes, patience runs out, or ``max_sweeps`` is reached.
+
+    Ctrl-C ends it too, with the best iterate, once a sweep is complete.
 
     Parameters
     ----------
@@ -90,36 +109,75 @@ def optimize(
         Structure and first parameters.
     assignment : ndarray of shape (n_rows,), optional
         The leaf of each row for the first sweep; by default, where ``tree`` routes it.
+    solved : dict, optional
+        Of a result whose tree this is, or has become part of: what need not be solved again.
     validation : Validation, optional
         If given, the iterate with the lowest validation error is kept, else that with the lowest
-        objective.
+        objective, or with overlap, the last.
     progress : callable, optional
         Called after each sweep.
+    stop : callable, optional
+        Asked after each sweep whether to end.
     """
     started = time.perf_counter()
-    state = State.empty(data.n_rows)
+    state, best_value = _start(tree, data, settings, assignment, solved, validation)
     history: list[SweepRecord] = []
-    best, best_sweep = tree, 0
-    # an assignment means that the routers do not say yet where rows go: there is nothing to keep
-    best_value = np.inf if assignment is not None else _value(tree, data, settings, validation)
-    converged = False
+    best = TaoResult(tree, history, 0, dict(state.solved), "sweeps")
+    ended: Ended = "sweeps"
+    # guests have no part in the objective, so it does not say which iterate is best
+    keep_last = settings.overlap is not None and validation is None
     for number in range(1, max_sweeps + 1):
         leaves = assignment if number == 1 else None
-        reach = reach_of_assignment(
-            tree, _route(tree, data, executor) if leaves is None else leaves
-        )
-        tree, n_solved = sweep(tree, data, reach, state, settings, executor)
-        record = _record(number, tree, data, state, settings, validation, n_solved, started)
-        history.append(record)
-        value = record.objective if validation is None else record.validation_error
-        if value is not None and value < best_value:
-            best, best_value, best_sweep = tree, value, number
-        if progress is not None:
-            progress(record)
-        converged = n_solved == 0
-        if converged or (validation is not None and number - best_sweep >= validation.patience):
+        try:
+            reach = reach_of_assignment(
+                tree, _route(tree, data, executor) if leaves is None else leaves
+            )
+            near = None  # rows say nothing of routers that are yet to be fitted
+            if settings.overlap is not None and leaves is None:
+                near = company(tree, data.X, reach, settings.overlap, executor)
+            tree, n_solved = sweep(tree, data, reach, state, settings, executor, near)
+            record = _record(number, tree, data, state, settings, validation, n_solved, started)
+            history.append(record)
+            value = record.objective if validation is None else record.validation_error
+            if value is not None and (keep_last or value < best_value):
+                best_value = value
+                best = TaoResult(tree, history, number, dict(state.solved), ended)
+            if progress is not None:
+                progress(record)
+            if n_solved == 0:
+                ended = "converged"
+                break
+            if validation is not None and number - best.best_sweep >= validation.patience:
+                ended = "patience"
+                break
+            if stop is not None and stop():
+                ended = "stopped"
+                break
+        except KeyboardInterrupt:
+            if best_value == np.inf:
+                raise
+            ended = "interrupted"
             break
-    return TaoResult(best, history, best_sweep, converged)
+    return replace(best, ended=ended)
+
+
+def _start(
+    tree: Tree,
+    data: TrainingData,
+    settings: Settings,
+    assignment: IndexArray | None,
+    solved: dict[int, bytes] | None,
+    validation: Validation | None,
+) -> tuple[State, float]:
+    """Return what is known before the first sweep, and what the best iterate must get below."""
+    if assignment is not None:  # the routers do not say yet where rows go: there is nothing to keep
+        return State.empty(data.n_rows), np.inf
+    objective = settings.objective
+    entropy, correct = losses(tree, data.X, data.y, route(tree, data.X))
+    state = State(objective.row_losses(entropy, correct), correct, dict(solved or {}))
+    if validation is not None:
+        return state, _error(tree, validation.data)
+    return state, objective.total(state.loss, data.weight, tree)
 
 
 def _route(tree: Tree, data: TrainingData, executor: Executor) -> IndexArray:
@@ -137,17 +195,6 @@ def _error(tree: Tree, data: TrainingData) -> float:
     """Return the weighted 0/1 error on some rows."""
     _, correct = losses(tree, data.X, data.y, route(tree, data.X))
     return float(1.0 - data.weight[correct].sum() / data.weight.sum())
-
-
-def _value(
-    tree: Tree, data: TrainingData, settings: Settings, validation: Validation | None
-) -> float:
-    """Return what the best iterate has least of."""
-    if validation is not None:
-        return _error(tree, validation.data)
-    objective = settings.objective
-    row_losses = objective.row_losses(*losses(tree, data.X, data.y, route(tree, data.X)))
-    return objective.total(row_losses, data.weight, tree)
 
 
 def _record(

@@ -98,14 +98,16 @@ def child_losses(
     """Return the child losses of a router's reach set.
 
     The loss down the child that a row took (``went``) is ``known``; only the other child's subtree
-    is evaluated anew, in as many parts as there are workers.
+    is evaluated anew, in as many parts as there are workers. Rows beyond those of ``went`` are
+    guests, for which both are.
     """
     loss = np.empty((rows.size, 2), dtype=ACCUM)
     correct = np.empty((rows.size, 2), dtype=np.bool_)
-    at = np.arange(rows.size)
+    at = np.arange(went.size)
     loss[at, went], correct[at, went] = known
+    guests = np.arange(went.size, rows.size)
     for side in (0, 1):
-        others = np.flatnonzero(went != side)
+        others = np.concatenate([np.flatnonzero(went != side), guests])
         start = int(tree.children[node, side])
         parts = np.array_split(others, executor.n_workers) if others.size else []
         evaluate = partial(_losses_below, tree, data, start)
@@ -170,11 +172,16 @@ def top_classes(
 
 
 def leaf_problem(
-    data: TrainingData, rows: IndexArray, target: IndexArray, n_targets: int, penalty: Penalty
+    data: TrainingData,
+    rows: IndexArray,
+    target: IndexArray,
+    weight: AccumArray,
+    n_targets: int,
+    penalty: Penalty,
 ) -> tuple[NodeProblem, IndexArray]:
     """Return the softmax problem of a leaf (equation 3), and its features' ids."""
     local, features = gather(data.X, rows)
-    return NodeProblem(local, target, data.weight[rows], n_targets, penalty), features
+    return NodeProblem(local, target, weight, n_targets, penalty), features
 
 
 def warm_router(router: Router, features: IndexArray) -> tuple[ParamArray, float]:

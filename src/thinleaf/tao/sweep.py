@@ -9,7 +9,7 @@ row did not take.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -22,6 +22,7 @@ from thinleaf.objective import Objective
 from thinleaf.solvers.logistic import solve_logistic
 from thinleaf.solvers.problem import NodeProblem, NodeSolution, Precision
 from thinleaf.solvers.softmax import solve_softmax
+from thinleaf.tao.overlap import Company
 from thinleaf.tao.reduced import (
     TrainingData,
     as_leaf,
@@ -57,6 +58,9 @@ class Settings:
         Of every node problem.
     monotone : bool
         Take a node's solution only if it does not raise the objective.
+    overlap : float, optional
+        The smallest path probability at which a row trains a node that it does not reach, from the
+        second sweep on; None: never.
     solve_router, solve_leaf : callable
         The node solvers.
     """
@@ -65,6 +69,7 @@ class Settings:
     leaf_limits: IndexArray
     precision: Precision = field(default_factory=Precision)
     monotone: bool = False
+    overlap: float | None = None
     solve_router: RouterSolver = solve_logistic
     solve_leaf: LeafSolver = solve_softmax
 
@@ -109,9 +114,11 @@ def sweep(
     state: State,
     settings: Settings,
     executor: Executor,
+    near: Mapping[int, Company] | None = None,
 ) -> tuple[Tree, int]:
     """Optimise every node once; return the new tree and how many problems were solved."""
     n_solved = 0
+    near = near or {}
     for level in reversed(tree.levels()):
         current = tree
         nodes = [int(node) for node in level if reach.sizes[node] > 0]
@@ -120,8 +127,8 @@ def sweep(
 
         def optimise(node: int, tree: Tree = current, helpers: Executor = helpers) -> NodeUpdate:
             if tree.is_leaf[node]:
-                return fit_leaf(tree, node, data, reach, state, settings)
-            return fit_router(tree, node, data, reach, state, settings, helpers)
+                return fit_leaf(tree, node, data, reach, state, settings, near.get(node))
+            return fit_router(tree, node, data, reach, state, settings, helpers, near.get(node))
 
         updates = executor.map(optimise, nodes, [float(reach.sizes[node]) for node in nodes])
         changed: dict[int, Router | Leaf] = {}
@@ -142,22 +149,31 @@ def sweep(
 
 
 def fit_leaf(
-    tree: Tree, node: int, data: TrainingData, reach: Reach, state: State, settings: Settings
+    tree: Tree,
+    node: int,
+    data: TrainingData,
+    reach: Reach,
+    state: State,
+    settings: Settings,
+    near: Company | None = None,
 ) -> NodeUpdate:
     """Fit the softmax of the most frequent classes of a leaf's reach set."""
     rows = reach.of(node)
-    fingerprint = _fingerprint(rows)
+    pupils, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
+    fingerprint = _fingerprint(pupils, weight)
     if state.solved.get(node) == fingerprint:
         return NodeUpdate(None, state.loss[rows], state.correct[rows], fingerprint, False)
     objective = settings.objective
     limit = int(settings.leaf_limits[node])
-    classes, inside, target = top_classes(data.y[rows], data.weight[rows], limit)
+    classes, inside, target = top_classes(data.y[pupils], weight, limit)
     old = tree.leaf(node)
     converged = True
     if classes.size == 1:
         leaf = Leaf.constant(int(classes[0]))
     else:
-        problem, features = leaf_problem(data, rows[inside], target, classes.size, objective.leaves)
+        problem, features = leaf_problem(
+            data, pupils[inside], target, weight[inside], classes.size, objective.leaves
+        )
         warm = warm_leaf(old, features, classes) if old.features.size else None
         solution = settings.solve_leaf(problem, warm, settings.precision)
         leaf = as_leaf(solution, features, classes)
@@ -180,22 +196,24 @@ def fit_router(
     state: State,
     settings: Settings,
     executor: Executor,
+    near: Company | None = None,
 ) -> NodeUpdate:
     """Fit the hyperplane that sends each row of the care set to its cheaper child."""
     rows = reach.of(node)
+    pupils, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
     objective = settings.objective
     # the reach set lists the left child's rows, then the right child's
     went = np.zeros(rows.size, dtype=np.int32)
     went[reach.sizes[tree.children[node, 0]] :] = 1
     known = (state.loss[rows], state.correct[rows])
-    losses = child_losses(tree, node, data, rows, went, known, objective, executor)
-    care = care_set(losses, data.weight[rows])
-    fingerprint = _fingerprint(rows[care.positions], care.pseudolabel, care.weight)
+    losses = child_losses(tree, node, data, pupils, went, known, objective, executor)
+    care = care_set(losses, weight)
+    fingerprint = _fingerprint(pupils[care.positions], care.pseudolabel, care.weight)
     old = tree.router(node)
     if state.solved.get(node) == fingerprint or care.positions.size == 0:
         kept = losses.choose(choose_child(old, data.X, rows))
         return NodeUpdate(None, *kept, fingerprint, False)
-    problem, features = router_problem(data, rows, care, objective.routers)
+    problem, features = router_problem(data, pupils, care, objective.routers)
     warm = warm_router(old, features) if old.features.size else None
     solution = settings.solve_router(problem, warm, settings.precision)
     router = as_router(solution, features)

@@ -1,0 +1,88 @@
+"""Adaptive trees on many sets, beside a flat softmax where that can be trained in reasonable time.
+
+The flat softmax is the library's own leaf solver over all classes (a tree of depth 0).
+"""
+
+from __future__ import annotations
+
+import resource
+
+from benchmarks._data import available, load
+from benchmarks._models import COLUMNS, figures, fit, warm_up
+from benchmarks._report import arguments, table, write
+from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+
+TEXT = {"router_l1": 0.001, "leaf_l1": 0.001, "router_ridge": 0.01, "leaf_ridge": 0.01, "tol": 1e-3}
+WIDE = TEXT | {"overlap": 0.01, "initial_depth": 4, "initial_contraction": 0.25, "max_sweeps": 5}
+SETTINGS: dict[str, dict[str, dict]] = {
+    "icd10cm": {
+        "accurate": WIDE | {"max_rounds": 0},
+        "1 round": WIDE | {"max_rounds": 1, "overlap": 0.05},
+        "2 rounds": WIDE | {"max_rounds": 2, "overlap": 0.05},
+        "4 rounds": WIDE | {"max_rounds": 4, "overlap": 0.1},
+        "default": {},
+    },
+    "clinc150": {"default": {}, "wide": TEXT | {"overlap": 0.01, "max_rounds": 1}},
+    "banking77": {"default": {}, "wide": TEXT | {"overlap": 0.01, "max_rounds": 1}},
+    "naics2017": {"default": {}, "wide": TEXT | {"overlap": 0.01, "max_rounds": 1}},
+    "wordnet_hypernym": {"wide": TEXT | {"overlap": 0.01, "max_rounds": 0, "max_sweeps": 4}},
+    "omniglot": {"default": {}},
+    "debian_paths": {
+        "wide": TEXT | {"overlap": 0.05, "max_rounds": 0, "max_sweeps": 2, "absent": "zero_one"}
+    },
+    "bible_verse": {
+        "wide": TEXT
+        | {"overlap": 0.05, "max_rounds": 0, "max_sweeps": 2, "initial_depth": 8}
+        | {"leaf_ridge": 0.03}
+    },
+}
+FLAT = {
+    "icd10cm": TEXT,
+    "clinc150": TEXT,
+    "banking77": TEXT,
+    "naics2017": TEXT,
+    "omniglot": {"leaf_ridge": 40.0, "tol": 1e-3},
+}
+
+
+def run(name: str, directory) -> list[str]:
+    """Return the parts of a set's report."""
+    data = load(directory, name)
+    warm_up(data, AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2, n_jobs=-1))
+    models = {
+        f"AST, {variant}": AdaptiveSoftmaxTreeClassifier(**changes)
+        for variant, changes in SETTINGS[name].items()
+    }
+    if name in FLAT:
+        flat = SoftmaxTreeClassifier(depth=0, leaf_classes=data.n_classes, **FLAT[name])
+        models["flat softmax"] = flat
+    rows = []
+    for label, model in models.items():
+        model.set_params(random_state=0, n_jobs=-1, verbose=1)
+        fitted, seconds = fit(model, data)
+        values = figures(fitted, data, seconds)
+        rows.append([label, *(values[column] for column in COLUMNS)])
+        print(rows[-1], flush=True)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    settings = "; ".join(f"{variant}: `{changes}`" for variant, changes in SETTINGS[name].items())
+    return [
+        f"{data.X_train.shape[0]:,} rows, {data.X_train.shape[1]:,} features, "
+        f"{data.n_classes:,} classes; one seed, 2 threads, peak memory {memory:.1f} GiB. "
+        f"Settings, otherwise the defaults: {settings}.",
+        table(["", *COLUMNS], rows),
+    ]
+
+
+def main() -> None:
+    """Run the named set."""
+    parser = arguments(__doc__)
+    parser.add_argument("--set", choices=sorted(SETTINGS), required=True)
+    options = parser.parse_args()
+    if not available(options.data, options.set):
+        raise SystemExit(f"{options.set} is not in the data directory")
+    parts = run(options.set, options.data)
+    write("adaptive_sets", f"Adaptive trees: {options.set}", *parts, suffix=options.set)
+
+
+if __name__ == "__main__":
+    main()
