@@ -1,13 +1,8 @@
-"""Letter: the adaptive tree's error, its curve of error against FLOPs, and where a fit's time goes.
-
-The last part fits Letter and icd10cm at default settings.
-"""
+"""Letter: the adaptive tree's error, and its curve of error against FLOPs."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from benchmarks._data import available, load
+from benchmarks._data import load
 from benchmarks._models import SHORT, figures, fit, mean, warm_up
 from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier
@@ -17,9 +12,10 @@ BEST = {
     "initial_contraction": 1.0,
     "router_ridge": 1.0,
     "leaf_ridge": 0.1,
+    "max_rounds": 8,
     "max_leaves": 384,
+    "tol": 1e-4,
 }
-PHASES = ["set", "fit s", "initial tree", "expansions", "sweeps", "rest", "test error %", "leaves"]
 CURVE = {
     "α=0.85": {},
     "α=0.8": {"contraction": 0.8},
@@ -50,18 +46,6 @@ def fit_with(model, data):
     return fitted, data, seconds
 
 
-def phases(data) -> list:
-    """Return where the time of a fit at default settings goes."""
-    model, seconds = fit(AdaptiveSoftmaxTreeClassifier(random_state=0, n_jobs=-1), data)
-    history = model.history_
-    initial = history[0]["sweep_seconds"]
-    expansion = sum(entry["expansion_seconds"] for entry in history)
-    sweeps = sum(entry["sweep_seconds"] for entry in history[1:])
-    rest = seconds - initial - expansion - sweeps
-    error = 100 * np.mean(model.predict(data.X_test) != data.y_test)
-    return [data.name, seconds, initial, expansion, sweeps, rest, error, model.tree_.n_leaves]
-
-
 def main() -> None:
     """Run all parts."""
     parser = arguments(__doc__)
@@ -70,11 +54,6 @@ def main() -> None:
     letter = load(options.data, "letter")
     warm_up(letter, AdaptiveSoftmaxTreeClassifier(max_rounds=2, max_sweeps=3, n_jobs=-1))
     seeds, curve = letter_rows(letter, options.seeds)
-    times = [phases(letter)]
-    if available(options.data, "icd10cm"):
-        text = load(options.data, "icd10cm")
-        warm_up(text, AdaptiveSoftmaxTreeClassifier(max_rounds=2, max_sweeps=3, n_jobs=-1))
-        times.append(phases(text))
     write(
         "adaptive",
         "Letter: adaptive softmax trees",
@@ -84,8 +63,6 @@ def main() -> None:
         f"Error against FLOPs: the same with other contractions and penalties, means of "
         f"{options.seeds} seeds:",
         table(["", *SHORT], curve),
-        "Fits at default settings, 2 threads, seconds by phase:",
-        table(PHASES, times),
     )
 
 

@@ -14,9 +14,9 @@ from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 
 SETTINGS = {
     "letter": {
-        "common": {"router_ridge": 1.0, "leaf_ridge": 0.1},
-        "ast": {"contraction": 0.8, "initial_contraction": 1.0},
-        "depths": (6, 7),
+        "common": {"router_ridge": 1.0, "leaf_ridge": 0.1, "tol": 1e-4},
+        "ast": {"contraction": 0.85, "initial_contraction": 1.0, "max_rounds": 8},
+        "depths": (7,),
     },
     "fontglyph1000": {
         "common": {"router_ridge": 50.0, "leaf_ridge": 1.0, "tol": 1e-3},

@@ -16,6 +16,7 @@ BENCHMARKS = [
     ("text", "icd10cm", ["--set", "icd10cm"]),
     ("text", "bible_verse", ["--set", "bible_verse"]),
     ("adaptive", "letter", []),
+    ("fit_time", "letter", []),
     ("control", "letter", ["--set", "letter"]),
     ("control", "fontglyph1000", ["--set", "fontglyph1000"]),
     *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),

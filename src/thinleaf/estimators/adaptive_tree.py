@@ -145,7 +145,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
 
     def __init__(
         self,
-        contraction: float = 0.8,
+        contraction: float = 0.85,
         tolerance: float = 1.0,
         *,
         initial_contraction: float | None = None,
@@ -154,7 +154,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         init: Init | Literal["auto"] = "auto",
         max_sweeps: int = 15,
         expansion_sweeps: int = 10,
-        max_rounds: int | None = 8,
+        max_rounds: int | None = 5,
         max_depth: int | None = None,
         max_leaves: int | None = None,
         max_seconds: float | None = None,
@@ -166,7 +166,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         beta: float = 10.0,
         overlap: float | None = 0.05,
         monotone: bool = False,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         max_newton: int = 20,
         validation_fraction: float | None = None,
         patience: int = 3,

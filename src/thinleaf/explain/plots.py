@@ -276,7 +276,7 @@ def plot_mean_depth(
     ... ]
     >>> ax = plot_mean_depth(models)
     >>> ax.get_legend_handles_labels()[1]
-    ['ρ = 1, α = 0.8']
+    ['ρ = 1, α = 0.85']
     """
     runs: dict[tuple[float, float], dict[float, list[float]]] = {}
     for model in models.values() if isinstance(models, Mapping) else models:
