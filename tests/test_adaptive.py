@@ -133,7 +133,7 @@ def test_parameters_are_kept_and_cloned():
 
 def test_shared_parameters_have_the_same_defaults():
     fixed, growing = SoftmaxTreeClassifier().get_params(), AdaptiveSoftmaxTreeClassifier()
-    shared = set(fixed) & set(growing.get_params()) - {"max_sweeps", "patience"}
+    shared = set(fixed) & set(growing.get_params()) - {"max_sweeps", "patience", "tol"}
     assert len(shared) > 10
     for name in shared:
         assert fixed[name] == growing.get_params()[name], name

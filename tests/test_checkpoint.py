@@ -193,7 +193,7 @@ OTHER_PARAMS = {
     "absent": "zero_one",
     "beta": 3.0,
     "overlap": None,
-    "tol": 1e-3,
+    "tol": 1e-2,
     "validation_fraction": 0.2,
     "class_weight": "balanced",
 }

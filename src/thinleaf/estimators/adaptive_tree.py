@@ -76,7 +76,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         Growth ends at the first sweep over the whole tree after this time. Results then depend on
         the machine.
     router_l1, leaf_l1, router_ridge, leaf_ridge, absent, beta, overlap, monotone, tol, max_newton
-        As in :class:`SoftmaxTreeClassifier`.
+        As in :class:`SoftmaxTreeClassifier`; ``tol`` is looser, because rounds repeat the work.
     validation_fraction : float, optional
         Share of the rows held out. The tree of the round with the lowest error on them is kept, and
         growth stops after ``patience`` rounds without a lower one; by default, the last one's is.
