@@ -54,7 +54,9 @@ def run(name: str, directory) -> list[str]:
         for variant, changes in SETTINGS[name].items()
     }
     if name in FLAT:
-        flat = SoftmaxTreeClassifier(depth=0, leaf_classes=data.n_classes, **FLAT[name])
+        flat = SoftmaxTreeClassifier(
+            depth=0, leaf_classes=data.n_classes, max_sweeps=3, **FLAT[name]
+        )
         models["flat softmax"] = flat
     rows = []
     for label, model in models.items():
