@@ -32,7 +32,12 @@ def fit(model: Any, data: Dataset) -> tuple[Any, float]:
     return model, watch.seconds
 
 
-def figures(model: Any, data: Dataset, seconds: float) -> dict[str, float]:
+def fit_figures(model: Any, data: Dataset) -> dict[str, float]:
+    """Fit a model, and return its figures by column."""
+    return figures(*fit(model, data), data)
+
+
+def figures(model: Any, seconds: float, data: Dataset) -> dict[str, float]:
     """Return the figures of a fitted tree by column; µs are of a batch on one thread."""
     size = metrics.summarize(model.tree_)
     top, _ = model.predict_topk(data.X_test, min(5, model.classes_.size))

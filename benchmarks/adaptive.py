@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks._data import load
-from benchmarks._models import SHORT, figures, fit, mean, warm_up
+from benchmarks._models import SHORT, fit_figures, mean, warm_up
 from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier
 
@@ -31,19 +31,13 @@ def letter_rows(data, n_seeds: int) -> tuple[list[list], list[list]]:
         runs = []
         for seed in range(n_seeds):
             model = AdaptiveSoftmaxTreeClassifier(**(BEST | changes), random_state=seed, n_jobs=-1)
-            runs.append(figures(*fit_with(model, data)))
+            runs.append(fit_figures(model, data))
             if not changes:
                 seeds.append([seed, *(runs[-1][column] for column in SHORT)])
         curve.append([name, *mean(runs, SHORT)])
         print(curve[-1], flush=True)
     seeds.append(["mean", *curve[0][1:]])
     return seeds, curve
-
-
-def fit_with(model, data):
-    """Return what :func:`figures` takes."""
-    fitted, seconds = fit(model, data)
-    return fitted, data, seconds
 
 
 def main() -> None:

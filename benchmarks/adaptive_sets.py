@@ -8,7 +8,7 @@ from __future__ import annotations
 import resource
 
 from benchmarks._data import available, load
-from benchmarks._models import COLUMNS, figures, fit, warm_up
+from benchmarks._models import COLUMNS, fit_figures, warm_up
 from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 
@@ -61,8 +61,7 @@ def run(name: str, directory) -> list[str]:
     rows = []
     for label, model in models.items():
         model.set_params(random_state=0, n_jobs=-1, verbose=1)
-        fitted, seconds = fit(model, data)
-        values = figures(fitted, data, seconds)
+        values = fit_figures(model, data)
         rows.append([label, *(values[column] for column in COLUMNS)])
         print(rows[-1], flush=True)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

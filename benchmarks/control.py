@@ -8,7 +8,7 @@ all, and an ST gets as many sweeps as all rounds of the AST together.
 from __future__ import annotations
 
 from benchmarks._data import available, load
-from benchmarks._models import SHORT, figures, fit, mean, warm_up
+from benchmarks._models import SHORT, fit_figures, mean, warm_up
 from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 
@@ -41,7 +41,7 @@ def control(data, n_seeds: int) -> list[list]:
     runs: dict[str, list[dict[str, float]]] = {}
 
     def run(name: str, model) -> None:
-        figures_of = figures(*with_data(model, data))
+        figures_of = fit_figures(model, data)
         runs.setdefault(name, []).append(figures_of)
         print(data.name, name, figures_of, flush=True)
 
@@ -56,12 +56,6 @@ def control(data, n_seeds: int) -> list[list]:
             run(f"ST (k of the AST's largest leaf, depth {depth})", model)
         run("ST (from AST)", SoftmaxTreeClassifier(structure=ast.tree_, **shared))
     return [[name, *mean(of_model, SHORT)] for name, of_model in runs.items()]
-
-
-def with_data(model, data):
-    """Fit, and return what :func:`figures` takes."""
-    fitted, seconds = fit(model, data)
-    return fitted, data, seconds
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from benchmarks._data import load
-from benchmarks._models import COLUMNS, figures, fit, warm_up
+from benchmarks._models import COLUMNS, fit_figures, warm_up
 from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier, metrics
 
@@ -36,8 +36,7 @@ def main() -> None:
     data = load(options.data, "ptb")
     warm_up(data, AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2, n_jobs=-1))
     model = AdaptiveSoftmaxTreeClassifier(**SETTINGS, random_state=0, n_jobs=-1, verbose=1)
-    model, seconds = fit(model, data)
-    values = figures(model, data, seconds)
+    values = fit_figures(model, data)
     known = np.isin(data.y_test, model.classes_)
     X, y = data.X_test[known], data.y_test[known]
     hard = metrics.perplexity(model.label_proba(X, y, smooth=False))

@@ -443,9 +443,11 @@ def test_depth_is_limited(max_depth, step):
     first = initial_tree(data, 2, "pca_median", np.random.SeedSequence(0))
     growth = growth_of(max_depth=max_depth, depth=step, tolerance=1.5, max_rounds=None)
     settings = settings_of(first.tree, 7)
-    end = grow(first, data, settings, growth, SerialExecutor(), SEED)
+    told = []
+    end = grow(first, data, settings, growth, SerialExecutor(), SEED, after_round=told.append)
     assert end.tree.depth == 2 + (max_depth - 2) // step * step
     assert end.ended == "depth"
+    assert [len(grown.history) for grown in told] == list(range(1, len(end.history) + 1))
 
 
 @pytest.mark.parametrize("max_leaves", [4, 5, 7, 12])

@@ -23,7 +23,7 @@ from thinleaf.inference import Reach, all_rows, leaf_losses, route
 from thinleaf.tao import Progress, Settings, TrainingData, optimize
 from thinleaf.tree import Tree
 
-_NO_NEW_ROUND = ("interrupted", "seconds", "no leaf expands")
+_NO_NEW_ROUND = ("interrupted", "seconds", "no leaf expands", "depth")
 """What leaves the last round incomplete, or is found after it."""
 
 

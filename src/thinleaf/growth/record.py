@@ -9,7 +9,7 @@ import numpy as np
 from thinleaf.inference import losses, route
 from thinleaf.metrics import mean_flops, summarize
 from thinleaf.objective import Objective
-from thinleaf.tao import SweepRecord, TrainingData
+from thinleaf.tao import SweepRecord, TrainingData, error
 from thinleaf.tree import Tree
 
 
@@ -100,9 +100,3 @@ def measure(
         max_leaf_classes=int(tree.leaf_sizes.max()),
         flops=mean_flops(tree, data.X, reach),
     )
-
-
-def error(tree: Tree, data: TrainingData) -> float:
-    """Return the weighted 0/1 error on some rows."""
-    _, correct = losses(tree, data.X, data.y, route(tree, data.X))
-    return float(1.0 - data.weight[correct].sum() / data.weight.sum())

@@ -1,6 +1,6 @@
 """Tree Alternating Optimization: training a tree of fixed structure, one level at a time."""
 
-from thinleaf.tao.loop import Progress, SweepRecord, TaoResult, Validation, optimize
+from thinleaf.tao.loop import Progress, SweepRecord, TaoResult, Validation, error, optimize
 from thinleaf.tao.reduced import TrainingData, canonical
 from thinleaf.tao.sweep import Settings
 
@@ -12,5 +12,6 @@ __all__ = [
     "TrainingData",
     "Validation",
     "canonical",
+    "error",
     "optimize",
 ]

@@ -176,7 +176,7 @@ def _start(
     entropy, correct = losses(tree, data.X, data.y, route(tree, data.X))
     state = State(objective.row_losses(entropy, correct), correct, dict(solved or {}))
     if validation is not None:
-        return state, _error(tree, validation.data)
+        return state, error(tree, validation.data)
     return state, objective.total(state.loss, data.weight, tree)
 
 
@@ -191,7 +191,7 @@ def _route(tree: Tree, data: TrainingData, executor: Executor) -> IndexArray:
     )
 
 
-def _error(tree: Tree, data: TrainingData) -> float:
+def error(tree: Tree, data: TrainingData) -> float:
     """Return the weighted 0/1 error on some rows."""
     _, correct = losses(tree, data.X, data.y, route(tree, data.X))
     return float(1.0 - data.weight[correct].sum() / data.weight.sum())
@@ -211,7 +211,7 @@ def _record(
         number,
         settings.objective.total(state.loss, data.weight, tree),
         float(1.0 - data.weight[state.correct].sum() / data.weight.sum()),
-        None if validation is None else _error(tree, validation.data),
+        None if validation is None else error(tree, validation.data),
         n_solved,
         time.perf_counter() - started,
     )
