@@ -14,7 +14,10 @@ if TYPE_CHECKING:
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
+    from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.persist import ModelFileError as ModelFileError
+    from thinleaf.predictor import FrozenTree as FrozenTree
+    from thinleaf.predictor import load as load
     from thinleaf.tree import Tree as Tree
     from thinleaf.tree import TreeError as TreeError
 
@@ -22,20 +25,26 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
+    "FrozenTree": "thinleaf.predictor",
     "ModelFileError": "thinleaf.persist",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
+    "load": "thinleaf.predictor",
+    "load_estimator": "thinleaf.estimators",
 }
 _MODULES = ("metrics",)
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
+    "FrozenTree",
     "ModelFileError",
     "SoftmaxTreeClassifier",
     "Tree",
     "TreeError",
     "__version__",
+    "load",
+    "load_estimator",
     "metrics",
 ]
 

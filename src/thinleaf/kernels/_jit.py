@@ -19,6 +19,7 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
 }
+_STRICT = _OPTIONS | {"fastmath": False}
 
 
 def kernel(function: F) -> F:
@@ -39,6 +40,15 @@ def inlined(function: F) -> F:
 def exact_kernel(function: F) -> F:
     """Compile as :func:`kernel` does, but do every operation in the order written."""
     return _compile(function, _OPTIONS | {"fastmath": {"contract", "nsz"}})
+
+
+def strict_kernel(function: F) -> F:
+    """Compile as :func:`kernel` does, but with every operation as written, nothing fused.
+
+    Such code has the same bits in every copy and on every machine, so strict kernels may call each
+    other; for sums that should vectorise, write the lanes.
+    """
+    return _compile(function, _STRICT)
 
 
 def _compile(function: F, options: dict[str, Any]) -> F:
