@@ -72,10 +72,20 @@ class Row(NamedTuple):
 
 @strict_kernel
 def _row(x, idx, val):
-    """Return pointers into arrays that the caller keeps."""
+    """Return pointers into arrays that the caller keeps: see :func:`_after`."""
     return Row(
         float32_at(x.ctypes.data), int32_at(idx.ctypes.data), float32_at(val.ctypes.data), idx.size
     )
+
+
+@strict_kernel
+def _after(result, x, idx, val):
+    """Return a result that was computed through pointers into arrays.
+
+    An array is freed after its last use, and a pointer is none: without this one, memory of a
+    converted row would be given to the next array while the row is still being read.
+    """
+    return result
 
 
 @strict_kernel
@@ -344,11 +354,12 @@ def leaf_is_valid(table: OffsetArray, leaf: int) -> bool:
         valid &= _finite(float32_at(table[SCALE]), first, last)
     valid &= _ascending(int32_at(table[FEAT_IDX]), begin, end, table[N_FEATURES])
     valid &= _finite_weights(table, BLOCK, block, block_end)
-    if valid and block == block_end and begin < end:
+    if begin < end:
         row_ptr = int64_at(table[ROW_PTR])
         slot = uint16_at(table[SLOT])
         at, stop = row_ptr[begin], row_ptr[end]
-        valid = 0 <= at <= stop <= table[N_ENTRIES]
+        valid &= 0 <= at <= stop <= table[N_ENTRIES]
+        valid &= block == block_end or at == stop
         for r in range(begin, end):
             valid &= row_ptr[r] <= row_ptr[r + 1]
         if valid:
@@ -499,6 +510,8 @@ def _mixture(table, row, smooth):
                 n += 1
                 lookup[at] = n
             p[lookup[at] - 1] += weights[i] * outside[leaf] * extra[t]
+    for c in range(n):  # what is left of a difference can be just below zero
+        p[c] = max(p[c], 0.0)
     return Mixture(ids[:n], p[:n], lookup, rest), status
 
 
@@ -581,7 +594,7 @@ def top_class(table: OffsetArray, x: ParamArray) -> int:
     if x.size != table[N_FEATURES]:
         return np.int64(WRONG_WIDTH)  # type: ignore[return-value]
     idx, val = _converted(table, x)
-    return _top_class(table, _row(x, idx, val))
+    return _after(_top_class(table, _row(x, idx, val)), x, idx, val)
 
 
 @strict_kernel
@@ -590,7 +603,7 @@ def top_class_of_pairs(table: OffsetArray, idx: IndexArray, val: ParamArray) -> 
     if not _in_range(table, idx, val):
         return np.int64(BAD_FEATURE)  # type: ignore[return-value]
     x = _scattered(table, idx, val)
-    return _top_class(table, _row(x, idx, val))
+    return _after(_top_class(table, _row(x, idx, val)), x, idx, val)
 
 
 @strict_kernel
@@ -599,7 +612,7 @@ def top_k(table: OffsetArray, x: ParamArray, ids: IndexArray, p: AccumArray) -> 
     if x.size != table[N_FEATURES]:
         return WRONG_WIDTH
     idx, val = _converted(table, x)
-    return _top_classes(table, _row(x, idx, val), ids, p)
+    return _after(_top_classes(table, _row(x, idx, val), ids, p), x, idx, val)
 
 
 @strict_kernel
@@ -610,7 +623,7 @@ def top_k_of_pairs(
     if not _in_range(table, idx, val):
         return BAD_FEATURE
     x = _scattered(table, idx, val)
-    return _top_classes(table, _row(x, idx, val), ids, p)
+    return _after(_top_classes(table, _row(x, idx, val), ids, p), x, idx, val)
 
 
 # -- batches: rows begin..end of X, whose width and indices have been checked ----------------------
