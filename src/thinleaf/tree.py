@@ -361,7 +361,8 @@ class Tree:
             ("block_ptr", self.block_val.size),
         ):
             ptr = getattr(self, name)
-            monotone = ptr.shape == (n + 1,) and ptr[0] == 0 and bool(np.all(np.diff(ptr) >= 0))
+            # compared, not subtracted: differences of hostile offsets wrap around
+            monotone = ptr.shape == (n + 1,) and ptr[0] == 0 and bool(np.all(ptr[:-1] <= ptr[1:]))
             _require(monotone and ptr[-1] == n_items, f"{name} must rise from 0 to {n_items}")
         _require(self.bias.shape == (n,), "bias must have one entry a node")
         _require(self.router_val.shape == self.router_idx.shape, "router_val, router_idx differ")
