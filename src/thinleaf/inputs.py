@@ -17,6 +17,7 @@ def as_rows(X: Any) -> Rows:
     if not sp.issparse(X):
         return np.ascontiguousarray(X, dtype=PARAM)
     matrix = cast("sp.csr_array | sp.csr_matrix", X)
+    matrix.check_format(full_check=True)  # kernels follow its indices wherever they lead
     if matrix.nnz > np.iinfo(INDEX).max:
         raise ValueError(
             f"X has {matrix.nnz} stored entries, more than 2^31 - 1: split it into batches of rows"
@@ -52,7 +53,10 @@ def as_weights(sample_weight: npt.ArrayLike | None, n_rows: int) -> AccumArray:
 
 def class_ids(classes: AnyArray, y: AnyArray) -> IndexArray:
     """Return the position of each label in the sorted ``classes``."""
-    ids = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+    try:
+        ids = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+    except TypeError as error:
+        raise ValueError(f"y has labels of another type than those seen in fit: {error}") from error
     unknown = classes[ids] != y
     if np.any(unknown):
         label = y[unknown].tolist()[0]
