@@ -31,6 +31,8 @@ WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 _CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
+_MAX_DENSE_WIDTH = 2**24
+"""A sparse row takes this much scratch at most, whatever a file says."""
 
 # What a multiplication of a sparse row costs beside one of a dense block: measured on Letter and
 # icd10cm; scattered additions do not vectorise, but they touch less memory.
@@ -103,6 +105,15 @@ class PackedTree:
     extra_ids: IndexArray
     extra: AccumArray
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only: kernels trust what has been checked."""
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if isinstance(array, np.ndarray):
+                view = array.view()
+                view.flags.writeable = False
+                object.__setattr__(self, field.name, view)
+
     @property
     def n_nodes(self) -> int:
         """Number of routers and leaves."""
@@ -134,7 +145,9 @@ class PackedTree:
             array = getattr(self, name)
             _require(array.dtype == dtype, f"{name} must be {np.dtype(dtype)}, is {array.dtype}")
             _require(array.ndim == 1, f"{name} must have one axis")
-        _require(0 <= self.n_features < 2**31, "n_features is out of range")
+            _require(array.flags.c_contiguous, f"{name} must be contiguous")
+        limit = 2**31 if self.sparse else _MAX_DENSE_WIDTH + 1
+        _require(0 <= self.n_features < limit, "n_features is out of range")
         _require(0 < self.n_classes < 2**31, "n_classes is out of range")
         self._validate_structure()
         self._validate_routers()
@@ -202,7 +215,8 @@ class PackedTree:
         for name in ("inside", "outside"):
             values = getattr(self, name)
             _require(values.shape == (self.n_leaves,), f"{name} must have one entry a leaf")
-            valid = np.isfinite(values) & (values >= 0.0)
+            top = 1.0 if name == "inside" else np.finfo(ACCUM).max
+            valid = (values >= 0.0) & (values <= top)
             _require(bool(np.all(valid)), f"{name} must be finite and at least 0")
         _require(self.prior.shape == self.rank.shape == (self.n_classes,), "one prior a class")
         _require(bool(np.all((self.prior >= 0.0) & (self.prior <= 1.0))), "prior must be in [0, 1]")
@@ -223,8 +237,9 @@ class PackedTree:
         state : ndarray of shape (n_leaves,) of uint8
             1 for leaves that need no check; kernels write into it.
         """
-        if not 1 <= beam <= _MAX_BEAM:
-            raise ValueError(f"beam must be in 1..{_MAX_BEAM}, got {beam}")
+        whole = isinstance(beam, int | np.integer) and not isinstance(beam, bool)
+        if not whole or not 1 <= beam <= _MAX_BEAM:
+            raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), _CODES[self.weights], beam,
             self.slot.size,
@@ -260,8 +275,9 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
     outside : Outside
         What classes outside a leaf get, by node of the tree.
     sparse : bool
-        Whether rows to come are mostly sparse.
+        Whether rows to come are mostly sparse. Very wide rows are taken to be.
     """
+    sparse = sparse or tree.n_features > _MAX_DENSE_WIDTH
     leaf_nodes = np.flatnonzero(tree.is_leaf)
     child = tree.children[:, 0].copy()
     child[leaf_nodes] = -1 - np.arange(leaf_nodes.size)
@@ -273,7 +289,7 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
         sparse,
         "float32",
         child.astype(INDEX),
-        tree.bias,
+        tree.bias.copy(),
         **_pack_routers(tree, sparse),
         **_pack_leaves([tree.leaf(int(node)) for node in leaf_nodes], tree.n_features, sparse),
         scale=np.empty(0, PARAM),
@@ -372,21 +388,25 @@ def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
     """
     if packed.weights != "float32":
         raise ValueError(f"the weights are {packed.weights} already: start from float32 ones")
+    if weights not in _CODES:
+        raise ValueError(f"weights must be one of {', '.join(_CODES)}, got {weights!r}")
     if weights == "float32":
         return packed
     if weights == "float16":
         limit = np.finfo(np.float16).max
-        return replace(
+        halved = replace(
             packed,
             weights=weights,
             block=np.clip(packed.block, -limit, limit).astype(np.float16),
             entry=np.clip(packed.entry, -limit, limit).astype(np.float16),
         )
+        return _without_zeros(halved)
     at_block, at_entry = _class_of_weights(packed)
     top = np.zeros(packed.class_ids.size, dtype=PARAM)
     np.maximum.at(top, at_block, np.abs(packed.block))
     np.maximum.at(top, at_entry, np.abs(packed.entry))
-    scale = np.where(top > 0.0, top / 127.0, 1.0).astype(PARAM)
+    # weights too small for a scale that is a normal number become zero
+    scale = np.where(top > 127.0 * np.finfo(PARAM).tiny, top / 127.0, 1.0).astype(PARAM)
     quantized = replace(
         packed,
         weights=weights,
