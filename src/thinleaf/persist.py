@@ -11,6 +11,7 @@ import json
 import math
 import mmap
 import os
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,7 +25,8 @@ from thinleaf._dtypes import AnyArray
 from thinleaf.tree import Tree, TreeError, array_names
 
 _KEY = "thinleaf"
-_MAX_HEADER = 100_000_000
+_MAX_HEADER = 16_000_000
+_MAX_DEPTH = 64
 _DTYPES: dict[str, type] = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32,
     "I8": np.int8, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
@@ -45,12 +47,18 @@ class Section:
 
 def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> None:
     """Write arrays and JSON metadata; at any moment there is the old file or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text = json.dumps(metadata, allow_nan=False)
+    strict_json(text)  # what could not be read is not written
+    for name, array in arrays.items():
+        _require(array.dtype in _DTYPES.values(), f"a file holds no {array.dtype} ({name!r})")
+    names = sum(len(name) + 200 for name in arrays)
+    _require(2 * len(text) + names < _MAX_HEADER, "the metadata are too long for a file")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()},
             temporary,
-            {_KEY: json.dumps(metadata, allow_nan=False)},
+            {_KEY: text},
         )
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -76,19 +84,19 @@ def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         length = int.from_bytes(content[:8], "little")
-        _require(length <= min(size - 8, _MAX_HEADER), "its header is longer than the file")
+        _require(length <= min(size - 8, _MAX_HEADER), "its header is too long")
         header = strict_json(content[8 : 8 + length])
         metadata = strict_json(_metadata_text(header))
         _require(isinstance(metadata, dict), "its metadata is no object")
         arrays = _map_arrays(memoryview(content)[8 + length :], header)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         message = f"{path} is not a thinleaf file, or is damaged: {error}"
         raise ModelFileError(message) from error
     return arrays, metadata
 
 
 def strict_json(text: bytes | str) -> Any:
-    """Parse JSON; duplicate keys, NaN and infinity are errors."""
+    """Parse JSON; duplicate keys, NaN, infinity and deep nesting are errors."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(items)
@@ -98,9 +106,29 @@ def strict_json(text: bytes | str) -> Any:
     def constant(name: str) -> Any:
         raise ValueError(f"{name} is not JSON")
 
+    def number(digits: str) -> float:
+        value = float(digits)
+        _require(math.isfinite(value), f"{digits} is too large")
+        return value
+
     if isinstance(text, bytes):
         text = text.decode("utf-8")
-    return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    try:
+        parsed = json.loads(
+            text, object_pairs_hook=pairs, parse_constant=constant, parse_float=number
+        )
+    except RecursionError as error:
+        raise ValueError("JSON is nested too deeply") from error
+    level = [parsed]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            item
+            for value in level
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+    _require(not level, "JSON is nested too deeply")
+    return parsed
 
 
 def _metadata_text(header: Any) -> str:

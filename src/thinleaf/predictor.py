@@ -7,9 +7,11 @@ names, but neither scikit-learn nor how it was trained. The kernels are in
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +88,8 @@ class FrozenTree:
         sections: Mapping[str, Section] | None = None,
         checked: bool = True,
     ) -> None:
-        self._packed = packed
-        self._labels = np.asarray(labels)
+        self._packed = replace(packed)  # also of an unpickled one, arrays are read-only
+        self._labels = np.array(labels)
         if self._labels.shape != (packed.n_classes,):
             raise ValueError(
                 f"labels must have shape ({packed.n_classes},), got {self._labels.shape}"
@@ -97,13 +99,16 @@ class FrozenTree:
                 f"there are {packed.n_features} features, but {len(feature_names)} feature_names"
             )
         self._label_list = self._labels.tolist()
-        self.feature_names = None if feature_names is None else list(feature_names)
-        self.beam = beam
-        self.summary = dict(summary or {})
-        self.sections = dict(sections or {})
+        self._feature_names = None if feature_names is None else list(feature_names)
+        self._beam = beam
+        self._summary = copy.deepcopy(dict(summary or {}))
+        self._sections = dict(sections or {})
+        for name in self._sections:
+            if not name or "." in name or name in _OWN:
+                raise ValueError(f"a section cannot have the name {name!r}")
         self._checked = checked
         state = np.full(packed.n_leaves, checked, dtype=np.uint8)
-        self._table, self._kept = packed.table(beam, state)
+        self._table, self._kept = self._packed.table(beam, state)
 
     # -- looking at it -----------------------------------------------------------------------------
 
@@ -116,8 +121,28 @@ class FrozenTree:
 
     @property
     def packed(self) -> PackedTree:
-        """The arrays."""
+        """The arrays, read-only."""
         return self._packed
+
+    @property
+    def beam(self) -> int:
+        """How many paths a row takes."""
+        return self._beam
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the features, a copy, or None."""
+        return None if self._feature_names is None else list(self._feature_names)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What is known of the training, a copy."""
+        return copy.deepcopy(self._summary)
+
+    @property
+    def sections(self) -> dict[str, Section]:
+        """What else the model file carries."""
+        return dict(self._sections)
 
     @property
     def n_features(self) -> int:
@@ -190,8 +215,7 @@ class FrozenTree:
         -------
         top : list of (label, probability), best first
         """
-        if not 1 <= k <= self.n_classes:
-            raise ValueError(f"k must be in 1..{self.n_classes}, got {k}")
+        self._check_k(k)
         ids, p = np.empty(k, dtype=INDEX), np.empty(k, dtype=ACCUM)
         if values is None:
             if type(x) is not np.ndarray or x.dtype is not _FLOAT32 or x.strides != _STEP:
@@ -233,12 +257,7 @@ class FrozenTree:
         probabilities : ndarray of shape (n_rows, k)
         """
         rows = self._rows(X)
-        if (
-            isinstance(k, bool)
-            or not isinstance(k, int | np.integer)
-            or not (1 <= k <= self.n_classes)
-        ):
-            raise ValueError(f"k must be an integer in 1..{self.n_classes}, got {k!r}")
+        self._check_k(k)
         ids = np.empty((n_rows_of(rows), k), dtype=INDEX)
         p = np.empty(ids.shape, dtype=ACCUM)
         self._run(kernels.top_k_of_rows, rows, n_jobs, ids, p)
@@ -303,6 +322,19 @@ class FrozenTree:
         self._run(kernels.leaf_of_rows, rows, n_jobs, out)
         return np.flatnonzero(self._packed.child < 0).astype(INDEX)[out]
 
+    def check(self) -> None:
+        """Check every leaf of a loaded model now, instead of when a row first reaches it.
+
+        Raises
+        ------
+        ModelFileError
+            If the content of a leaf is out of range.
+        """
+        if not self._checked:
+            for leaf in range(self.n_leaves):
+                if not kernels.leaf_is_valid(self._table, leaf):
+                    self._fail(kernels.BAD_LEAF, None)
+
     # -- other forms of it -------------------------------------------------------------------------
 
     def with_beam(self, beam: int) -> FrozenTree:
@@ -311,6 +343,7 @@ class FrozenTree:
 
     def quantized(self, weights: WeightType) -> FrozenTree:
         """Return the same model with leaf weights of a smaller type: "float16" or "int8"."""
+        self.check()
         return self._like(packed=quantize(self._packed, weights))
 
     def quantization_report(self, X: Any, y: npt.ArrayLike) -> list[dict[str, Any]]:
@@ -335,28 +368,28 @@ class FrozenTree:
 
     def with_sections(self, **sections: Section) -> FrozenTree:
         """Return the same model that carries more in its file."""
-        return self._like(sections=self.sections | sections)
+        return self._like(sections=self._sections | sections)
 
     def _like(self, **changes: Any) -> FrozenTree:
         own: dict[str, Any] = {
             "packed": self._packed,
             "labels": self._labels,
-            "feature_names": self.feature_names,
-            "beam": self.beam,
-            "summary": self.summary,
-            "sections": self.sections,
+            **self._keywords(),
             "checked": self._checked,
         } | changes
         return FrozenTree(own.pop("packed"), own.pop("labels"), **own)
 
     def __reduce__(self) -> Any:
         """Pickle the arrays; addresses are made anew."""
-        own = self.__dict__
-        keywords = ("feature_names", "beam", "summary", "sections")
-        return (
-            _unpickled,
-            (self._packed, self._labels, {name: own[name] for name in keywords}, self._checked),
-        )
+        return (_unpickled, (self._packed, self._labels, self._keywords(), self._checked))
+
+    def _keywords(self) -> dict[str, Any]:
+        return {
+            "feature_names": self._feature_names,
+            "beam": self._beam,
+            "summary": self._summary,
+            "sections": self._sections,
+        }
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -365,9 +398,9 @@ class FrozenTree:
         arrays = {f"tree.{name}": array for name, array in self._packed.arrays().items()}
         labels, kind = _pack_labels(self._labels)
         arrays |= labels
-        if self.feature_names is not None:
-            arrays |= pack_strings(self.feature_names, "features")
-        for name, section in self.sections.items():
+        if self._feature_names is not None:
+            arrays |= pack_strings(self._feature_names, "features")
+        for name, section in self._sections.items():
             arrays |= {f"{name}.{key}": array for key, array in section.arrays.items()}
         metadata = {
             "format": FORMAT,
@@ -376,11 +409,11 @@ class FrozenTree:
             "n_classes": self.n_classes,
             "sparse": self._packed.sparse,
             "weights": self._packed.weights,
-            "beam": self.beam,
+            "beam": int(self._beam),
             "labels": kind,
-            "feature_names": self.feature_names is not None,
-            "summary": self.summary,
-            "sections": {name: dict(part.metadata) for name, part in self.sections.items()},
+            "feature_names": self._feature_names is not None,
+            "summary": self._summary,
+            "sections": {name: dict(part.metadata) for name, part in self._sections.items()},
         }
         write_arrays(Path(path), arrays, metadata)
 
@@ -390,7 +423,8 @@ class FrozenTree:
         if isinstance(X, CSR):  # checked by an estimator
             return X
         if not hasattr(X, "indptr"):
-            X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=PARAM)
+            with np.errstate(over="ignore"):  # infinity is found below
+                X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=PARAM)
         elif getattr(X, "format", "csr") != "csr":
             X = X.tocsr()
         if X.ndim != 2:
@@ -399,9 +433,16 @@ class FrozenTree:
             raise ValueError(
                 f"X has {X.shape[1]} features, but the model expects {self.n_features}"
             )
-        if not np.all(np.isfinite(X.data if hasattr(X, "indptr") else X)):
-            raise ValueError("X contains NaN or infinity")
-        return as_rows(X)
+        with np.errstate(over="ignore"):
+            rows = as_rows(X)
+        if not np.all(np.isfinite(rows.data if isinstance(rows, CSR) else rows)):
+            raise ValueError("X contains NaN or infinity, or is too large for float32")
+        return rows
+
+    def _check_k(self, k: Any) -> None:
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        if not whole or not 1 <= k <= self.n_classes:
+            raise ValueError(f"k must be an integer in 1..{self.n_classes}, got {k!r}")
 
     def _run(self, kernel: Callable[..., int], rows: Rows, n_jobs: int, *arguments: Any) -> None:
         """Call a kernel on all rows, in pieces on several threads if asked for."""
@@ -463,7 +504,7 @@ def load(path: str | os.PathLike[str]) -> FrozenTree:
 def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> FrozenTree:
     if metadata.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    if metadata.get("version") != VERSION:
+    if type(metadata.get("version")) is not int or metadata["version"] != VERSION:
         raise ValueError(
             f"its format version is {metadata.get('version')!r}, this thinleaf reads {VERSION}: "
             "update thinleaf, or save the model again"
@@ -479,23 +520,35 @@ def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> F
         **{name: arrays[f"tree.{name}"] for name in array_dtypes(weights)},
     )
     packed.validate()
-    sections = {
-        name: Section(
-            {key[len(name) + 1 :]: a for key, a in arrays.items() if key.startswith(name + ".")},
-            _typed(_typed(metadata, "sections", dict), name, dict),
-        )
-        for name in _typed(metadata, "sections", dict)
-    }
     named = _typed(metadata, "feature_names", bool)
+    kind = _typed(metadata, "labels", str)
+    own = {f"tree.{name}" for name in array_dtypes(weights)}
+    own |= {"labels.utf8", "labels.ptr"} if kind in _STRINGS else {"labels"}
+    own |= {"features.utf8", "features.ptr"} if named else set()
     return FrozenTree(
         packed,
-        _unpack_labels(arrays, _typed(metadata, "labels", str), packed.n_classes),
+        _unpack_labels(arrays, kind, packed.n_classes),
         feature_names=unpack_strings(arrays, "features") if named else None,
         beam=_typed(metadata, "beam", int),
         summary=_typed(metadata, "summary", dict),
-        sections=sections,
+        sections=_unpack_sections(
+            {name: array for name, array in arrays.items() if name not in own},
+            _typed(metadata, "sections", dict),
+        ),
         checked=False,
     )
+
+
+def _unpack_sections(
+    arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]
+) -> dict[str, Section]:
+    parts: dict[str, dict[str, AnyArray]] = {name: {} for name in metadata}
+    for full_name, array in arrays.items():
+        section, _, name = full_name.partition(".")
+        if section not in parts:
+            raise ValueError(f"array {full_name!r} belongs to nothing")
+        parts[section][name] = array
+    return {name: Section(part, _typed(metadata, name, dict)) for name, part in parts.items()}
 
 
 def _typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -505,6 +558,8 @@ def _typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
     return value
 
 
+_OWN = ("tree", "labels", "features")
+_STRINGS = ("str", "object")
 _NUMBERS = {"int64": np.int64, "float64": np.float64, "bool": np.bool_}
 
 
@@ -531,14 +586,17 @@ def _unpack_labels(arrays: Mapping[str, AnyArray], kind: str, n_classes: int) ->
         labels = arrays["labels"]
         if labels.dtype != _NUMBERS[kind] or labels.shape != (n_classes,):
             raise ValueError(f"labels must be {n_classes} of {kind}")
-        labels = labels.copy()
-    elif kind in ("str", "object"):
+        if kind == "bool" and np.any(labels.view(np.uint8) > 1):
+            raise ValueError("a label is neither true nor false")
+        if kind == "float64" and not np.all(np.isfinite(labels)):
+            raise ValueError("a label is NaN or infinite")
+    elif kind in _STRINGS:
         texts = unpack_strings(arrays, "labels")
         longest = max(map(len, texts), default=0)
         labels = np.empty(len(texts), dtype=object)
         labels[:] = texts
         # a fixed-width array takes the longest label's room for each: not if a file abuses that
-        if kind == "str" and longest * len(texts) <= 64 * (sum(map(len, texts)) + 2**16):
+        if kind == "str" and longest * len(texts) <= 16 * sum(map(len, texts)) + 2**22:
             labels = labels.astype(str)
     else:
         raise ValueError(f"unknown kind of labels {kind!r}")
