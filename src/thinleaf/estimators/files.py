@@ -16,16 +16,20 @@ from thinleaf.persist import ModelFileError, Section, tree_arrays, tree_from_arr
 from thinleaf.predictor import load
 from thinleaf.probability import Backoff
 
-_FITTED = (
-    "best_round_", "best_sweep_", "coverage_", "ended_", "epsilon_", "history_", "n_features_in_",
-    "n_iter_", "sparse_input_",
-)  # fmt: skip
-"""Fitted attributes that are plain values."""
+_NEEDED: dict[str, tuple[type, ...]] = {
+    "coverage_": (float, int), "epsilon_": (float, int), "history_": (list,),
+    "n_features_in_": (int,), "n_iter_": (int,), "sparse_input_": (bool,),
+}  # fmt: skip
+_FITTED = _NEEDED | {"best_round_": (int,), "best_sweep_": (int,), "ended_": (str,)}
+"""Fitted attributes that are plain values, and their types."""
+
+_LOCAL = ("checkpoint",)
+"""Parameters that name files: they stay on the machine, and no model file may set them."""
 
 
 def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
     """Return what a model file tells of the training: estimator, version, plain parameters."""
-    parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
+    parameters = _parameters(estimator)
     return {
         "estimator": type(estimator).__name__,
         "thinleaf": __version__,
@@ -36,7 +40,7 @@ def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
 
 def training_section(estimator: BaseEstimator) -> Section:
     """Return all that :func:`load_estimator` needs, beside the frozen model."""
-    parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
+    parameters = _parameters(estimator)
     for name, value in parameters.items():
         if not _is_json(value):
             raise ValueError(
@@ -79,12 +83,14 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
             "estimator with trainable=True"
         )
     try:
-        estimator = _rebuild(model.sections["training"], model.n_features, model.n_classes)
-    except (ValueError, KeyError, TypeError) as error:
+        with np.errstate(all="ignore"):
+            estimator = _rebuild(model.sections["training"], model.n_features, model.n_classes)
+            estimator.classes_ = model.labels.copy()
+            if model.feature_names is not None:
+                estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+            estimator.freeze()  # the tree and what it gives to classes outside leaves fit
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} holds no valid estimator: {error}") from error
-    estimator.classes_ = model.labels.copy()
-    if model.feature_names is not None:
-        estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
     return estimator
 
 
@@ -94,9 +100,19 @@ def _rebuild(section: Section, n_features: int, n_classes: int) -> Any:
     name, fitted = section.metadata["estimator"], section.metadata["fitted"]
     if name not in estimators.TREE_CLASSIFIERS:
         raise ValueError(f"unknown estimator {name!r}")
-    if not set(fitted) <= set(_FITTED) or fitted["n_features_in_"] != n_features:
+    if type(fitted) is not dict or not _NEEDED.keys() <= fitted.keys() <= _FITTED.keys():
         raise ValueError("unknown fitted attributes")
-    estimator = getattr(estimators, name)(**section.metadata["parameters"])
+    for key, value in fitted.items():
+        if type(value) not in _FITTED[key]:
+            raise ValueError(f"{key} cannot be {type(value).__name__}")
+    if fitted["n_features_in_"] != n_features:
+        raise ValueError(f"the estimator has {fitted['n_features_in_']} features")
+    parameters = dict(section.metadata["parameters"])
+    if not all(type(entry) is dict for entry in fitted["history_"]):
+        raise ValueError("history_ must be a list of objects")
+    if any(parameters.get(local) is not None for local in _LOCAL):
+        raise ValueError("a model file may not name other files")
+    estimator = getattr(estimators, name)(**parameters)
     estimator._validate_params()
     for key, value in fitted.items():
         setattr(estimator, key, value)
@@ -108,6 +124,11 @@ def _rebuild(section: Section, n_features: int, n_classes: int) -> Any:
         estimator.backoff_ = Backoff(**arrays)
         estimator.backoff_.validate(estimator.tree_)
     return estimator
+
+
+def _parameters(estimator: BaseEstimator) -> dict[str, Any]:
+    parameters = estimator.get_params(deep=False)
+    return {name: _plain(value) for name, value in parameters.items() if name not in _LOCAL}
 
 
 def _plain(value: Any) -> Any:
