@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from thinleaf._dtypes import NO_CHILD
 from thinleaf.objective import Objective, Penalty
+from thinleaf.probability import Backoff
 from thinleaf.tree import Leaf, Router, Tree
 
 # -- structure -------------------------------------------------------------------------------------
@@ -112,6 +113,87 @@ def predict(tree: Tree, x: np.ndarray) -> int:
     """Return the top class of the leaf that a row reaches."""
     leaf = tree.leaf(leaf_of(tree, x))
     return int(leaf.classes[np.argmax(leaf_scores(leaf, x))])
+
+
+# -- probabilities over all classes ----------------------------------------------------------------
+
+
+def leaf_distribution(
+    tree: Tree, node: int, x: np.ndarray, backoff: Backoff | None = None, epsilon: float = 0.0
+) -> np.ndarray:
+    """Return what a leaf says of every class: its softmax, and the classes outside it."""
+    leaf = tree.leaf(node)
+    k, inside = leaf.classes.size, softmax(leaf_scores(leaf, x))
+    if backoff is None:
+        each = min(epsilon, 0.999 / k)
+        p = np.full(tree.n_classes, each)
+        p[leaf.classes] = inside
+        return p / (1.0 + each * (tree.n_classes - k))
+    q = backoff.prior.copy()
+    for t in range(backoff.ptr[node], backoff.ptr[node + 1]):
+        q[backoff.ids[t]] += backoff.counts[t]
+    q[leaf.classes] = 0.0
+    if not q.any():
+        return inside
+    p = backoff.mass[node] * q / q.sum()
+    p[leaf.classes] = (1.0 - backoff.mass[node]) * inside
+    return p
+
+
+def beam_search(tree: Tree, x: np.ndarray, beam: int) -> dict[int, float]:
+    """Return the leaves of the most probable paths, level by level, with probabilities."""
+    paths = {0: 1.0}
+    while any(tree.children[node, 0] != NO_CHILD for node in paths):
+        below: dict[int, float] = {}
+        for node, p in paths.items():
+            if tree.children[node, 0] == NO_CHILD:
+                below[node] = p
+            else:
+                reached = path_probability(tree, x, node, p)
+                below |= {int(child): reached[int(child)] for child in tree.children[node]}
+        kept = sorted(below, key=below.__getitem__, reverse=True)[:beam]
+        paths = {node: below[node] for node in kept}
+    total = sum(paths.values())
+    return {leaf: p / total for leaf, p in paths.items()}
+
+
+def class_probability(
+    tree: Tree,
+    x: np.ndarray,
+    beam: int = 1,
+    backoff: Backoff | None = None,
+    epsilon: float = 0.0,
+) -> np.ndarray:
+    """Return the probability of every class: of one path's leaf, or mixed over those of a beam."""
+    leaves = {leaf_of(tree, x): 1.0} if beam == 1 else beam_search(tree, x, beam)
+    parts = [w * leaf_distribution(tree, i, x, backoff, epsilon) for i, w in leaves.items()]
+    return np.sum(parts, axis=0)
+
+
+def soft_probability(
+    tree: Tree, x: np.ndarray, backoff: Backoff | None = None, epsilon: float = 0.0
+) -> np.ndarray:
+    """Return the probability of every class when all paths are followed."""
+    p = path_probability(tree, x)
+    leaves = [node for node in p if tree.children[node, 0] == NO_CHILD]
+    parts = [p[i] * leaf_distribution(tree, i, x, backoff, epsilon) for i in leaves]
+    return np.sum(parts, axis=0)
+
+
+def dequantized(tree: Tree, weights: str) -> Tree:
+    """Return the tree whose leaf weights are what is left of them in a smaller type."""
+    leaves = {}
+    for node in np.flatnonzero(tree.is_leaf).tolist():
+        leaf = tree.leaf(node)
+        W = leaf.weights
+        if weights == "float16":
+            W = W.astype(np.float16)
+        elif weights == "int8":
+            top = np.abs(W).max(axis=0, initial=0.0)
+            scale = np.where(top > 0.0, top / np.float32(127.0), np.float32(1.0))
+            W = np.rint(W / scale) * scale
+        leaves[node] = Leaf(leaf.classes, leaf.features, W.astype(np.float32), leaf.bias)
+    return tree.replace(leaves)
 
 
 # -- losses ----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
+from thinleaf.growth.prune import prune
 from thinleaf.kernels.rows import CSC, CSR, Local, Rows
 from thinleaf.objective import Penalty
 from thinleaf.solvers.problem import NodeProblem
@@ -173,3 +174,49 @@ def node_problem(
     return NodeProblem(
         as_local(X, kind), np.asarray(target, INDEX), weight, n_targets, penalty or Penalty()
     )
+
+
+# -- frozen trees ----------------------------------------------------------------------------------
+
+
+def uneven(rng: np.random.Generator, tree: Tree) -> Tree:
+    """Return a tree with the same features and classes, but real weights: paths without ties."""
+    nodes: dict[int, Router | Leaf] = {}
+    for i in range(tree.n_nodes):
+        node = tree.node(i)
+        noise = rng.normal(scale=0.3, size=node.weights.shape).astype(PARAM)
+        if isinstance(node, Router):
+            bias = node.bias + float(rng.normal(scale=0.3))
+            nodes[i] = Router(node.features, (node.weights + noise) / 3, bias)
+        else:
+            zero = node.weights == 0.0
+            nodes[i] = Leaf(
+                node.classes, node.features, np.where(zero, 0.0, node.weights + noise), node.bias
+            )
+    return tree.replace(nodes)
+
+
+def rich_tree(rng: np.random.Generator, n_leaves: int = 12, n_features: int = 30) -> Tree:
+    """Return a tree, numbered breadth-first, that has a node for every layout.
+
+    Routers over many and over few features; leaves over most features, over a few with all weights,
+    over a few with hardly any, and without features.
+    """
+    n_classes = 9
+    children = prune(random_tree(rng, n_leaves, n_features, n_classes, zero=0.0, pure=0.0))[0]
+    nodes: list[Router | Leaf] = []
+    for is_leaf, at in zip(children.is_leaf, np.cumsum(children.is_leaf), strict=True):
+        if not is_leaf:
+            share = 0.9 if len(nodes) % 2 else 0.2
+            used = np.flatnonzero(rng.random(n_features) < share).astype(INDEX)
+            weights = rng.normal(size=used.size).astype(PARAM)
+            nodes.append(Router(used, weights, float(rng.normal())))
+            continue
+        share, filled = [(0.9, 1.0), (0.2, 1.0), (0.3, 0.1), (0.0, 1.0)][at % 4]
+        used = np.flatnonzero(rng.random(n_features) < share).astype(INDEX)
+        k = int(rng.integers(2, n_classes))
+        classes = np.sort(rng.choice(n_classes, size=k, replace=False)).astype(INDEX)
+        W = rng.normal(size=(used.size, k)).astype(PARAM)
+        W[rng.random(W.shape) >= filled] = 0.0
+        nodes.append(Leaf(classes, used, W, rng.normal(size=k).astype(PARAM)))
+    return Tree.build(children.children, nodes, n_features=n_features, n_classes=n_classes)
