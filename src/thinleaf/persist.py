@@ -11,6 +11,7 @@ import json
 import math
 import mmap
 import os
+import stat
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from thinleaf._dtypes import AnyArray
@@ -54,15 +56,21 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[s
     names = sum(len(name) + 200 for name in arrays)
     _require(2 * len(text) + names < _MAX_HEADER, "the metadata are too long for a file")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    with temporary.open("xb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     try:
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()},
             temporary,
             {_KEY: text},
         )
+        temporary.chmod(mode)  # save_file makes a file that only its owner may read
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except SafetensorError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(f"{path} cannot be written: {error}") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import fields
 from typing import Any
@@ -107,6 +108,8 @@ def _rebuild(section: Section, n_features: int, n_classes: int) -> Any:
             raise ValueError(f"{key} cannot be {type(value).__name__}")
     if fitted["n_features_in_"] != n_features:
         raise ValueError(f"the estimator has {fitted['n_features_in_']} features")
+    if not fitted["epsilon_"] >= 0.0 or not math.isfinite(fitted["epsilon_"]):
+        raise ValueError(f"epsilon_ cannot be {fitted['epsilon_']}")
     parameters = dict(section.metadata["parameters"])
     if not all(type(entry) is dict for entry in fitted["history_"]):
         raise ValueError("history_ must be a list of objects")

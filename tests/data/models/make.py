@@ -1,0 +1,95 @@
+"""Make the model files of this directory, and ``expected.json`` with what they say.
+
+They are of format version 1 and stay as they are: later versions must read them, too. Run this only
+to add files, ``python -m tests.data.models.make``; one that exists is not made again.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from tests.estimator_cases import problem, quick
+from tests.frozen_cases import backoff_of, frozen, labels_of
+from tests.strategies import random_tree, rich_tree
+from thinleaf import FrozenTree, load
+from thinleaf.growth.prune import prune
+from thinleaf.persist import Section
+from thinleaf.text import TextFeatures
+
+HERE = Path(__file__).parent
+EXPECTED = HERE / "expected.json"
+
+
+def rows_for(model: FrozenTree) -> np.ndarray:
+    """Return the rows that recorded answers are for."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(12, model.n_features)).astype(np.float32)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    return X
+
+
+def said(model: FrozenTree) -> dict[str, Any]:
+    """Return what a model says of the rows, dense and sparse alike, as JSON values."""
+    X = rows_for(model)
+    P, held = model.predict_proba(X), model.predict_proba_sparse(sp.csr_array(X))
+    labels, top = model.predict_topk(X, 2)
+    return {
+        "labels": model.labels.tolist(),
+        "predict": model.predict(sp.csr_array(X)).tolist(),
+        "apply": model.apply(X).tolist(),
+        "topk": labels.tolist(),
+        "topk_proba": [[p.hex() for p in row] for row in top.tolist()],
+        "proba": [[p.hex() for p in row] for row in P.tolist()],
+        "held": [held.indptr.tolist(), held.indices.tolist()],
+        "held_proba": [[p.hex() for p in held.data.tolist()]],
+    }
+
+
+def models() -> dict[str, FrozenTree]:
+    """Return models of every layout, type of weights and kind of labels."""
+    trees = [rich_tree(np.random.default_rng(seed), 8, 16) for seed in range(4)]
+    backoffs = [backoff_of(tree) for tree in trees]
+    text = TextFeatures(min_df=1).fit(["a broken arm", "a broken leg"])
+    two, _ = prune(random_tree(np.random.default_rng(2), 4, 5, 2, pure=0.0))
+    names = [f"feature {i} é" for i in range(16)]
+    return {
+        "dense-float32-str": frozen(
+            trees[0], backoff=backoffs[0], labels=labels_of("str"), feature_names=names
+        ),
+        "dense-int8-int": frozen(
+            trees[1], backoff=backoffs[1], weights="int8", labels=labels_of("int"), beam=3,
+            summary={"a": [1, 2.5, None, {"b": "ü"}]},
+        ),
+        "sparse-float32-object": frozen(
+            trees[2], sparse=True, epsilon=0.01, labels=labels_of("object"), beam=2,
+            sections={"text": Section(*text.to_arrays())},
+        ),
+        "sparse-int8-float": frozen(
+            trees[3], sparse=True, backoff=backoffs[3], weights="int8", labels=labels_of("float")
+        ),
+        "dense-float16-bool": frozen(two, weights="float16", labels=labels_of("bool")),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Write what is missing."""
+    expected = json.loads(EXPECTED.read_text("utf-8")) if EXPECTED.exists() else {}
+    made = {name: model.save for name, model in models().items()}
+    X, y = problem(0, n_rows=60, n_features=4, n_classes=5)
+    clf = quick(leaf_classes=2).fit(X, y)
+    made["estimator"] = lambda path: clf.save(path, trainable=True)
+    for name, save in made.items():
+        path = HERE / f"{name}.safetensors"
+        if not path.exists():
+            save(path)
+            expected[name] = said(load(path))
+    EXPECTED.write_text(json.dumps(expected, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
