@@ -478,7 +478,8 @@ def load(path: str | os.PathLike[str]) -> FrozenTree:
     """Open a model file.
 
     The file is mapped into memory, not read: a large one opens in milliseconds, and processes share
-    its pages. Its structure is checked at once, each leaf when a row first reaches it.
+    its pages. Its structure is checked at once, each leaf when a row first reaches it. To save
+    another model under its name is safe, to change the file in place is not.
 
     Parameters
     ----------

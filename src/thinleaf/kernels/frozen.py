@@ -226,15 +226,17 @@ def _search(table, row, leaves, weights):
                 nodes[p] = left + 1
                 logs[p] += _log_sigmoid(score)
                 total += 1
+        # the best come first, by insertion: where few paths still go on, few have to move
+        for p in range(1, total):
+            node, log = nodes[p], logs[p]
+            at = p
+            while at > 0 and logs[at - 1] < log:
+                nodes[at], logs[at] = nodes[at - 1], logs[at - 1]
+                at -= 1
+            nodes[at], logs[at] = node, log
         n = min(beam, total)
         going = False
-        for p in range(n):  # the best come first, by selection: there are few
-            best = p
-            for q in range(p + 1, total):
-                if logs[q] > logs[best]:
-                    best = q
-            nodes[p], nodes[best] = nodes[best], nodes[p]
-            logs[p], logs[best] = logs[best], logs[p]
+        for p in range(n):
             going |= child[nodes[p]] >= 0
     mass = 0.0
     for p in range(n):
