@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,15 @@ class Parts:
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
-    kept: bytes = field(default=b"", repr=False)
 
     @classmethod
     def read(cls, path: Path) -> Parts:
         """Take a good file apart."""
-        content = path.read_bytes()
+        return cls.parse(path.read_bytes())
+
+    @classmethod
+    def parse(cls, content: bytes) -> Parts:
+        """Take the content of a good file apart."""
         length = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + length])
         metadata = json.loads(header.pop("__metadata__")["thinleaf"])
@@ -42,7 +45,7 @@ class Parts:
             begin, end = (8 + length + offset for offset in entry["data_offsets"])
             flat = np.frombuffer(content[begin:end], dtype=DTYPES[entry["dtype"]])
             arrays[name] = flat.reshape(entry["shape"]).copy()
-        return cls(arrays, metadata, content)
+        return cls(arrays, metadata)
 
     def header(self) -> dict[str, Any]:
         """Return the header that describes the arrays as they are."""
