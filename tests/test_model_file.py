@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import SafetensorError, safe_open
 
@@ -74,7 +74,6 @@ def test_a_file_is_the_model(tmp_path, sparse, weights, kind):
 
 
 @given(tree=trees(), sparse=st.booleans(), weights=st.sampled_from(["float32", "float16", "int8"]))
-@settings(max_examples=25)
 def test_any_tree_comes_back(tmp_path_factory, tree, sparse, weights):
     tree, _ = prune(tree)
     model = frozen(tree, sparse=sparse, weights=weights, epsilon=0.01)
@@ -100,7 +99,6 @@ def test_numbers_come_back_wide(tmp_path, dtype, wide):
 
 
 @given(st.lists(st.text(max_size=20), min_size=9, max_size=9, unique=True))
-@settings(max_examples=25)
 def test_any_strings_are_labels(tmp_path_factory, texts):
     labels = np.array(texts, dtype=object)
     path = tmp_path_factory.getbasetemp() / "labels"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import reference
@@ -45,7 +45,6 @@ def some_rows(seed: int, tree: Tree, n_rows: int = 6) -> np.ndarray:
 @layouts
 @weight_types
 @given(tree=trees(), seed=seeds, epsilon=st.sampled_from([None, 0.0, 0.01, 2.0]))
-@settings(max_examples=15)
 def test_one_path_is_its_leafs_softmax_and_back_off(sparse, weights, tree, seed, epsilon):
     tree, _ = prune(tree)
     backoff = backoff_of(tree, seed) if epsilon is None else None
@@ -66,7 +65,6 @@ def test_one_path_is_its_leafs_softmax_and_back_off(sparse, weights, tree, seed,
 @layouts
 @weight_types
 @given(seed=seeds, n_leaves=st.integers(1, 12), back_off=st.booleans())
-@settings(max_examples=8)
 def test_a_beam_mixes_its_leaves_by_their_paths(sparse, weights, seed, n_leaves, back_off):
     rng = np.random.default_rng(seed)
     tree = uneven(rng, prune(random_tree(rng, n_leaves, 6, 7, zero=0.0))[0])
@@ -85,7 +83,6 @@ def test_a_beam_mixes_its_leaves_by_their_paths(sparse, weights, seed, n_leaves,
 
 @layouts
 @given(seed=seeds, n_leaves=st.integers(1, 12), back_off=st.booleans())
-@settings(max_examples=15)
 def test_a_beam_of_all_leaves_is_the_soft_mixture(sparse, seed, n_leaves, back_off):
     rng = np.random.default_rng(seed)
     tree, _ = prune(random_tree(rng, n_leaves, 6, 7))
@@ -101,7 +98,6 @@ def test_a_beam_of_all_leaves_is_the_soft_mixture(sparse, seed, n_leaves, back_o
 @layouts
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @given(tree=trees(), seed=seeds)
-@settings(max_examples=20)
 def test_frozen_is_trained(sparse, kind, tree, seed):
     tree, _ = prune(tree)
     X = some_rows(seed, tree, 20)

@@ -10,7 +10,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import reference
@@ -170,7 +170,6 @@ def test_without_smoothing_only_held_classes_have_a_probability():
 
 @layouts
 @given(tree=trees(), seed=st.integers(0, 2**32 - 1), beam=st.sampled_from([1, 2, 8]))
-@settings(max_examples=25)
 def test_the_first_of_the_top_k_is_the_prediction(sparse, tree, seed, beam):
     """With one path if no two scores are nearer than exp() can tell; with a beam, always."""
     tree, _ = prune(tree)
