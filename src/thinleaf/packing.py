@@ -122,6 +122,78 @@ class PackedTree:
         """Return the arrays by name."""
         return {name: getattr(self, name) for name in array_dtypes(self.weights)}
 
+    # -- looking at nodes --------------------------------------------------------------------------
+
+    @property
+    def node_depth(self) -> IndexArray:
+        """Depth of each node, of shape (n_nodes,)."""
+        depth = np.zeros(self.n_nodes, dtype=INDEX)
+        begin, end, level = 0, 1, 0
+        while begin < end:  # breadth-first: the nodes of a level stand together
+            depth[begin:end] = level
+            n_routers = int(np.count_nonzero(self.child[begin:end] >= 0))
+            begin, end, level = end, end + 2 * n_routers, level + 1
+        return depth
+
+    def router(self, node: int) -> Router:
+        """Return the hyperplane of a router, whatever its layout."""
+        if not 0 <= node < self.n_nodes or self.child[node] < 0:
+            raise TreeError(f"node {node} is no router")
+        bias = float(self.bias[node])
+        row = int(self.dense_at[node])
+        if row >= 0:
+            weights = self.dense_val[row * self.n_features : (row + 1) * self.n_features]
+            features = np.flatnonzero(weights).astype(INDEX)
+            return Router(features, weights[features], bias)
+        if self.sparse:
+            entries = np.flatnonzero(self.router_idx == node)
+            features = np.searchsorted(self.router_ptr, entries, side="right") - 1
+            return Router(features.astype(INDEX), self.router_val[entries], bias)
+        own = slice(*self.router_ptr[node : node + 2])
+        return Router(self.router_idx[own], self.router_val[own], bias)
+
+    def leaf(self, i: int) -> Leaf:
+        """Return the softmax of leaf number ``i``, its weights as float32.
+
+        Raises
+        ------
+        TreeError
+            If there is no such leaf, or if what a file says of it is out of range.
+        """
+        if not 0 <= i < self.n_leaves:
+            raise TreeError(f"there is no leaf {i}")
+        own = slice(*self.class_ptr[i : i + 2])
+        classes, bias = self.class_ids[own], self.leaf_bias[own]
+        features = self.feat_idx[slice(*self.feat_ptr[i : i + 2])]
+        _require_ascending("class_ids", classes, self.n_classes)
+        _require_ascending("feat_idx", features, self.n_features)
+        stored = self.block[slice(*self.block_ptr[i : i + 2])]
+        if stored.size == 0:
+            weights = self._entries_of_leaf(i, features.size, classes.size)
+        else:
+            weights = stored.reshape(-1, classes.size).astype(PARAM)
+            if features.size == 0:
+                features = np.flatnonzero(weights.any(axis=1)).astype(INDEX)
+                weights = weights[features]
+        if self.weights == "int8":
+            weights = weights * self.scale[own]
+        finite = bool(np.all(np.isfinite(weights)) and np.all(np.isfinite(bias)))
+        _require(finite, f"the weights of leaf {i} must be finite")
+        return Leaf(classes, features, weights, bias)
+
+    def _entries_of_leaf(self, i: int, n_features: int, n_classes: int) -> ParamArray:
+        """Return the weights of a leaf with sparse rows, of shape (n_features, n_classes)."""
+        begin, end = self.feat_ptr[i : i + 2]
+        ptr = self.row_ptr[begin : end + 1]
+        valid = 0 <= ptr[0] <= ptr[-1] <= self.slot.size and bool(np.all(ptr[:-1] <= ptr[1:]))
+        _require(valid, f"row_ptr of leaf {i} must rise")
+        slots = self.slot[ptr[0] : ptr[-1]]
+        _require(bool(np.all(slots < n_classes)), f"slot of leaf {i} is out of range")
+        weights = np.zeros((n_features, n_classes), dtype=PARAM)
+        rows = np.repeat(np.arange(n_features), np.diff(ptr))
+        weights[rows, slots] = self.entry[ptr[0] : ptr[-1]]
+        return weights
+
     # -- checking ----------------------------------------------------------------------------------
 
     def validate(self) -> None:
@@ -447,6 +519,11 @@ def _require_pointers(name: str, ptr: OffsetArray, n: int, n_items: int) -> None
 
 def _require_ids(name: str, ids: IndexArray, limit: int) -> None:
     _require(bool(np.all((ids >= 0) & (ids < limit))), f"{name} must lie in 0..{limit - 1}")
+
+
+def _require_ascending(name: str, ids: IndexArray, limit: int) -> None:
+    _require_ids(name, ids, limit)
+    _require(bool(np.all(ids[:-1] < ids[1:])), f"{name} must be ascending")
 
 
 def _pointers(sizes: AnyArray | list[int]) -> OffsetArray:

@@ -388,7 +388,7 @@ class FrozenTree:
 
     def _rows(self, X: Any) -> Rows:
         if isinstance(X, CSR):  # checked by an estimator
-            return X
+            return _one_signature(X)
         if not hasattr(X, "indptr"):
             X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=PARAM)
         elif getattr(X, "format", "csr") != "csr":
@@ -401,7 +401,7 @@ class FrozenTree:
             )
         if not np.all(np.isfinite(X.data if hasattr(X, "indptr") else X)):
             raise ValueError("X contains NaN or infinity")
-        return as_rows(X)
+        return _one_signature(as_rows(X))
 
     def _run(self, kernel: Callable[..., int], rows: Rows, n_jobs: int, *arguments: Any) -> None:
         """Call a kernel on all rows, in pieces on several threads if asked for."""
@@ -551,6 +551,29 @@ def _unpickled(
     packed: PackedTree, labels: AnyArray, keywords: dict[str, Any], checked: bool
 ) -> FrozenTree:
     return FrozenTree(packed, labels, checked=checked, **keywords)
+
+
+class _Alias:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: AnyArray) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+        self._kept = array
+
+
+def _one_signature(rows: Rows) -> Rows:
+    """Return rows whose arrays count as writable, as those of a memory-mapped file do not.
+
+    Kernels only read rows, but would be compiled once more for read-only ones.
+    """
+    if isinstance(rows, CSR):
+        return CSR(*(_writable(part) for part in rows[:3]), rows.n_features)
+    return _writable(rows)
+
+
+def _writable(array: AnyArray) -> AnyArray:
+    return array if array.flags.writeable else np.asarray(_Alias(array))
 
 
 def _dense_row(x: Any) -> AnyArray:
