@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from thinleaf._version import __version__
+
 if TYPE_CHECKING:
     from thinleaf import metrics as metrics
     from thinleaf.estimators import (
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from thinleaf.predictor import load as load
     from thinleaf.tree import Tree as Tree
     from thinleaf.tree import TreeError as TreeError
-
-__version__ = "0.1.0"
+    from thinleaf.warmup import warm_up as warm_up
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
@@ -32,6 +33,7 @@ _EXPORTS = {
     "TreeError": "thinleaf.tree",
     "load": "thinleaf.predictor",
     "load_estimator": "thinleaf.estimators",
+    "warm_up": "thinleaf.warmup",
 }
 _MODULES = ("metrics",)
 
@@ -46,6 +48,7 @@ __all__ = [
     "load",
     "load_estimator",
     "metrics",
+    "warm_up",
 ]
 
 

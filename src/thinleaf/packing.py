@@ -147,8 +147,8 @@ class PackedTree:
             return Router(features, weights[features], bias)
         if self.sparse:
             entries = np.flatnonzero(self.router_idx == node)
-            features = np.searchsorted(self.router_ptr, entries, side="right") - 1
-            return Router(features.astype(INDEX), self.router_val[entries], bias)
+            own_features = np.searchsorted(self.router_ptr, entries, side="right") - 1
+            return Router(own_features.astype(INDEX), self.router_val[entries], bias)
         own = slice(*self.router_ptr[node : node + 2])
         return Router(self.router_idx[own], self.router_val[own], bias)
 

@@ -568,7 +568,9 @@ def _one_signature(rows: Rows) -> Rows:
     Kernels only read rows, but would be compiled once more for read-only ones.
     """
     if isinstance(rows, CSR):
-        return CSR(*(_writable(part) for part in rows[:3]), rows.n_features)
+        return CSR(
+            _writable(rows.indptr), _writable(rows.indices), _writable(rows.data), rows.n_features
+        )
     return _writable(rows)
 
 
