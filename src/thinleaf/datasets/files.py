@@ -78,7 +78,7 @@ class ExampleReader:
     def __next__(self) -> Examples:
         for number, raw in self._to_read:
             self._read(number, raw)
-            if len(self._batch) == self._batch_size:
+            if len(self._batch) == self._batch_size or (len(self._batch) and self._lines.idle):
                 break
         if not len(self._batch):
             self._check_any()
@@ -172,7 +172,8 @@ def open_examples(
         What to do about features beyond ``n_features``: call the line unreadable, or leave them out
         and count them.
     batch_size : int
-        Rows a batch. The last one may have less.
+        Rows a batch. The last one may have less, and so may those of a
+        :class:`~thinleaf.datasets.live.LiveStream`.
 
     Returns
     -------
