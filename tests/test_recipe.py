@@ -149,3 +149,11 @@ def test_a_live_line_has_a_limit():
     stream = LiveStream(Arriving([b"x" * (MAX_LINE // 2)] * 4), name="<stdin>")
     with pytest.raises(DataFileError, match="<stdin>:1: the line is longer"):
         next(open_examples(stream, format="tsv"))
+
+
+def test_what_comes_before_a_bad_line_is_given_first():
+    reader = open_examples(io.StringIO("a 1:1\nb 1:1\nc 1:x\nd 1:1\n"), format="libsvm")
+    assert next(reader).labels == ["a", "b"]
+    for _ in range(2):
+        with pytest.raises(DataFileError, match=":3: "):
+            next(reader)

@@ -326,7 +326,7 @@ def _level_lines(view: TreeView) -> list[str]:
 def _router_lines(router: RouterView) -> list[str]:
     def side(n_leaves: int, features: list[tuple[str, float]]) -> str:
         words = ", ".join(f"{name} {weight:+.2f}" for name, weight in features) or "–"
-        return f"{n_leaves:5,} leaves  {words}"
+        return f"({n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'})  {words}"
 
     return [
         f"  node {router.node}, depth {router.depth}: {router.n_weights:,} weights, "
