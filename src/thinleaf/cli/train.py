@@ -259,7 +259,7 @@ def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(X, label_array(examples.labels), sample_weight=weight)
-    messages = [str(warning.message) for warning in caught]
+    messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     for message in messages:
         output.note(f"warning: {message}")
     return any(message.startswith("interrupted") for message in messages)
