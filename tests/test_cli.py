@@ -574,12 +574,13 @@ def test_training_from_standard_input(files, tmp_path):
 def test_a_bar_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with Output().progress("reading", "rows", 10) as advance:
+    with Output().progress("reading [red]{x}.tsv", "rows", 10) as advance:
         advance(10)
+    assert "reading [red]{x}.tsv" in capsys.readouterr().err
     with Output(quiet=True).progress("reading", "rows") as advance:
         advance(10)
     captured = capsys.readouterr()
-    assert captured.out == ""
+    assert captured.out == captured.err == ""
 
 
 def test_small_things():

@@ -39,8 +39,8 @@ class Verbs(TyperGroup):
 
 def _message(error: Exception) -> str:
     """Return what is wrong on one line."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return "not enough memory"
     return " ".join(str(error).split()) or type(error).__name__

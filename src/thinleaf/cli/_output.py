@@ -77,7 +77,8 @@ def _bar(what: str, unit: str, total: int | None) -> Iterator[Advance]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     count = "{task.completed:,.0f} " + (f"of {total:,} " if total else "") + unit
-    columns = (TextColumn(what), BarColumn(), TextColumn(count), TimeElapsedColumn())
+    name = TextColumn("{task.description}", markup=False)  # whatever a file is called
+    columns = (name, BarColumn(), TextColumn(count), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
         yield lambda n: progress.advance(task, n)
