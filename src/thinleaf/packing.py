@@ -31,6 +31,7 @@ WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 _CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
+_N_TOP = 128  # seven levels
 
 # What a multiplication of a sparse row costs beside one of a dense block: measured on Letter and
 # icd10cm; scattered additions do not vectorise, but they touch less memory.
@@ -227,7 +228,7 @@ class PackedTree:
             raise ValueError(f"beam must be in 1..{_MAX_BEAM}, got {beam}")
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), _CODES[self.weights], beam,
-            self.slot.size,
+            self.slot.size, min(self.n_nodes, _N_TOP) if self.sparse else 0,
         ]  # fmt: skip
         kept = [state if name == "state" else getattr(self, name) for name in ARRAYS]
         addresses = [array.__array_interface__["data"][0] for array in kept]
