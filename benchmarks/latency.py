@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks._data import Dataset, available, load
 from benchmarks._report import arguments, best_of, table, write
@@ -69,6 +70,31 @@ def beams(data: Dataset, frozen: FrozenTree) -> list[list[Any]]:
     return out
 
 
+def layouts() -> list[list[Any]]:
+    """Return µs of a row in a batch at one leaf, stored as a block or as sparse rows."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for sparse, n_features, k in [(False, 16, 26), (False, 256, 64), (True, 2000, 64)]:
+        X: Any = rng.normal(size=(500, n_features)).astype(np.float32)
+        if sparse:
+            X = sp.random(500, n_features, 12 / n_features, "csr", np.float32, random_state=0)
+        for density in (0.02, 0.1, 0.25, 0.5, 1.0):
+            W = rng.normal(size=(n_features, k)).astype(np.float32)
+            W[rng.random(W.shape) >= density] = 0.0
+            features = np.arange(n_features, dtype=np.int32)
+            leaf = Leaf(np.arange(k, dtype=np.int32), features, W, np.zeros(k, np.float32))
+            tree = Tree.build(np.array([[-1, -1]]), [leaf], n_features=n_features, n_classes=k)
+            seconds = []
+            for blocks in (True, False):
+                packed = pack(tree, Outside.of(tree, None, 0.0), sparse=sparse, blocks=blocks)
+                model = FrozenTree(packed, np.arange(k))
+                model.predict(X)
+                seconds.append(best_of(30, lambda: model.predict(X)) / X.shape[0])  # noqa: B023
+            kind = f"{'sparse' if sparse else 'dense'} rows, {n_features} features, k = {k}"
+            rows.append([kind, density, 1e6 * seconds[0], 1e6 * seconds[1]])
+    return rows
+
+
 def opening() -> list[list[Any]]:
     """Return how long it takes to open files of several sizes, and to predict one row then."""
     rows = []
@@ -124,6 +150,8 @@ def main() -> None:
             table(["leaf weights", "error %", "bytes"], weights),
         ]
     parts += [
+        "## Layouts of a leaf\n\nµs of a row in a batch.",
+        table(["", "density of weights", "block", "sparse rows"], layouts()),
         "## Opening a file\n\nMemory-mapped, in the page cache; `first` also predicts one row.",
         table(["MB", "open ms", "open and first ms"], opening()),
     ]
