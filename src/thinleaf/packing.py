@@ -33,9 +33,9 @@ _SLOT = np.uint16
 _MAX_BEAM = 1024
 _N_TOP = 128  # seven levels
 
-# An entry of a sparse row costs as much as so many numbers of a dense block (benchmarks/latency.py):
-# for dense rows in time, since scattered additions do not vectorise; for sparse rows, where the time
-# is nearly the same, in bytes.
+# What an entry of a sparse row costs, in numbers of a dense block: for dense rows in time, since
+# scattered additions do not vectorise; for sparse rows, where both take nearly the same time, in
+# bytes. Measured by benchmarks/latency.py.
 _ENTRY_COST_DENSE = 10.0
 _ENTRY_COST_SPARSE = 1.5
 
