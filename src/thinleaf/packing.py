@@ -31,10 +31,12 @@ WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 _CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
+_N_TOP = 128  # seven levels
 
-# What a multiplication of a sparse row costs beside one of a dense block: measured on Letter and
-# icd10cm; scattered additions do not vectorise, but they touch less memory.
-_ENTRY_COST_DENSE = 4.0
+# What an entry of a sparse row costs, in numbers of a dense block: for dense rows in time, since
+# scattered additions do not vectorise; for sparse rows, where both take nearly the same time, in
+# bytes. Measured by benchmarks/latency.py.
+_ENTRY_COST_DENSE = 10.0
 _ENTRY_COST_SPARSE = 1.5
 
 
@@ -299,7 +301,7 @@ class PackedTree:
             raise ValueError(f"beam must be in 1..{_MAX_BEAM}, got {beam}")
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), _CODES[self.weights], beam,
-            self.slot.size,
+            self.slot.size, min(self.n_nodes, _N_TOP) if self.sparse else 0,
         ]  # fmt: skip
         kept = [state if name == "state" else getattr(self, name) for name in ARRAYS]
         addresses = [array.__array_interface__["data"][0] for array in kept]
@@ -323,7 +325,7 @@ def array_dtypes(weights: WeightType) -> dict[str, type]:
 # -- packing ---------------------------------------------------------------------------------------
 
 
-def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
+def pack(tree: Tree, outside: Outside, *, sparse: bool, blocks: bool | None = None) -> PackedTree:
     """Pack a tree whose nodes are numbered breadth-first, as pruning leaves them.
 
     Parameters
@@ -333,6 +335,8 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
         What classes outside a leaf get, by node of the tree.
     sparse : bool
         Whether rows to come are mostly sparse.
+    blocks : bool, optional
+        Store all leaves as dense blocks, or all as sparse rows; by default, each as is cheaper.
     """
     leaf_nodes = np.flatnonzero(tree.is_leaf)
     child = tree.children[:, 0].copy()
@@ -347,7 +351,9 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
         child.astype(INDEX),
         tree.bias,
         **_pack_routers(tree, sparse),
-        **_pack_leaves([tree.leaf(int(node)) for node in leaf_nodes], tree.n_features, sparse),
+        **_pack_leaves(
+            [tree.leaf(int(node)) for node in leaf_nodes], tree.n_features, sparse, blocks
+        ),
         scale=np.empty(0, PARAM),
         **outside.of_leaves(leaf_nodes),
     )
@@ -385,22 +391,24 @@ def _pack_routers(tree: Tree, sparse: bool) -> dict[str, AnyArray]:
     }
 
 
-def _pack_leaves(leaves: list[Leaf], n_features: int, sparse: bool) -> dict[str, AnyArray]:
+def _pack_leaves(
+    leaves: list[Leaf], n_features: int, sparse: bool, blocks: bool | None
+) -> dict[str, AnyArray]:
     feat: list[AnyArray] = []
-    blocks: list[AnyArray] = []
+    dense: list[AnyArray] = []
     slots: list[AnyArray] = []
     entries: list[AnyArray] = []
     row_sizes: list[AnyArray] = []
     for leaf in leaves:
         k = leaf.classes.size
-        if _as_block(leaf, sparse):
+        if _as_block(leaf, sparse, blocks):
             whole = not sparse and 2 * leaf.features.size > n_features
             features = np.empty(0, INDEX) if whole else leaf.features
             block = leaf.weights
             if whole:
                 block = np.zeros((n_features, k), dtype=PARAM)
                 block[leaf.features] = leaf.weights
-            blocks.append(block.ravel())
+            dense.append(block.ravel())
             row_sizes.append(np.zeros(features.size, dtype=OFFSET))
         else:
             features = leaf.features
@@ -408,7 +416,7 @@ def _pack_leaves(leaves: list[Leaf], n_features: int, sparse: bool) -> dict[str,
             slots.append(columns.astype(_SLOT))
             entries.append(leaf.weights[rows, columns])
             row_sizes.append(np.bincount(rows, minlength=features.size))
-            blocks.append(np.empty(0, PARAM))
+            dense.append(np.empty(0, PARAM))
         feat.append(features)
     return {
         "class_ptr": _pointers([leaf.classes.size for leaf in leaves]),
@@ -416,20 +424,22 @@ def _pack_leaves(leaves: list[Leaf], n_features: int, sparse: bool) -> dict[str,
         "leaf_bias": _join([leaf.bias for leaf in leaves], PARAM),
         "feat_ptr": _pointers([features.size for features in feat]),
         "feat_idx": _join(feat, INDEX),
-        "block_ptr": _pointers([block.size for block in blocks]),
-        "block": _join(blocks, PARAM),
+        "block_ptr": _pointers([block.size for block in dense]),
+        "block": _join(dense, PARAM),
         "row_ptr": _pointers(_join(row_sizes, OFFSET)),
         "slot": _join(slots, _SLOT),
         "entry": _join(entries, PARAM),
     }
 
 
-def _as_block(leaf: Leaf, sparse: bool) -> bool:
-    """Return whether a dense block of a leaf's weights is cheaper than sparse rows."""
+def _as_block(leaf: Leaf, sparse: bool, blocks: bool | None) -> bool:
+    """Return whether a leaf is stored as a dense block: asked for, or cheaper than sparse rows."""
     if leaf.features.size == 0:
         return False
-    if leaf.classes.size > 2**16:
+    if leaf.classes.size > 2**16:  # more than slots can count
         return True
+    if blocks is not None:
+        return blocks
     cost = _ENTRY_COST_SPARSE if sparse else _ENTRY_COST_DENSE
     return cost * int(np.count_nonzero(leaf.weights)) > leaf.weights.size
 
