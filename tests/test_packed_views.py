@@ -22,9 +22,10 @@ def fitted(kind: str) -> SoftmaxTreeClassifier:
 
 @formats
 @pytest.mark.parametrize("sparse", [False, True])
-def test_nodes_are_those_of_the_tree(kind, sparse):
+@pytest.mark.parametrize("blocks", [None, False, True])
+def test_nodes_are_those_of_the_tree(kind, sparse, blocks):
     tree = fitted(kind).tree_
-    packed = pack(tree, Outside.of(tree, None, 0.1), sparse=sparse)
+    packed = pack(tree, Outside.of(tree, None, 0.1), sparse=sparse, blocks=blocks)
     np.testing.assert_array_equal(packed.node_depth, tree.node_depth)
     for node in np.flatnonzero(~tree.is_leaf):
         shown, own = packed.router(int(node)), tree.router(int(node))
@@ -67,12 +68,12 @@ def test_what_is_no_node_is_an_error(kind):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", ["class_ids", "feat_idx", "slot", "entry", "leaf_bias", "row_ptr"])
 def test_a_damaged_leaf_is_an_error(sparse, name):
-    diagonal = np.eye(8, dtype=np.float32)  # few weights, so that the layout is sparse rows
+    diagonal = np.eye(8, dtype=np.float32)
     ids = np.arange(8, dtype=np.int32)
     tree = Tree.build(
         [[-1, -1]], [Leaf(ids, ids, diagonal, diagonal[0])], n_features=9, n_classes=9
     )
-    packed = pack(tree, Outside.of(tree, None, 0.1), sparse=sparse)
+    packed = pack(tree, Outside.of(tree, None, 0.1), sparse=sparse, blocks=False)
     np.testing.assert_array_equal(packed.leaf(0).weights, diagonal)
     array = getattr(packed, name).copy()
     array[...] = np.inf if array.dtype.kind == "f" else np.iinfo(array.dtype).max
