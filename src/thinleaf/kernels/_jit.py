@@ -41,6 +41,14 @@ def exact_kernel(function: F) -> F:
     return _compile(function, _OPTIONS | {"fastmath": {"contract", "nsz"}})
 
 
+def strict_kernel(function: F) -> F:
+    """Compile a function that other kernels call: plain IEEE arithmetic, in the order written.
+
+    Every copy of it gives the same bits, so that it need not be inlined.
+    """
+    return _compile(function, _OPTIONS | {"fastmath": False, "_nrt": False})
+
+
 def _compile(function: F, options: dict[str, Any]) -> F:
     try:
         return cast(F, numba.njit(cache=True, **options)(function))
