@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
+    from thinleaf.estimators import LOMTreeClassifier as LOMTreeClassifier
+    from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
+    from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.persist import ModelFileError as ModelFileError
     from thinleaf.tree import Tree as Tree
@@ -22,7 +25,10 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
+    "LOMTreeClassifier": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
+    "OnlineOneVsAllClassifier": "thinleaf.estimators",
+    "RecallTreeClassifier": "thinleaf.estimators",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
@@ -31,7 +37,10 @@ _MODULES = ("metrics",)
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
+    "LOMTreeClassifier",
     "ModelFileError",
+    "OnlineOneVsAllClassifier",
+    "RecallTreeClassifier",
     "SoftmaxTreeClassifier",
     "Tree",
     "TreeError",

@@ -1,6 +1,15 @@
 """scikit-learn classes, one file each: the only place that validates what users give."""
 
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.estimators.lom_tree import LOMTreeClassifier
+from thinleaf.estimators.online_one_vs_all import OnlineOneVsAllClassifier
+from thinleaf.estimators.recall_tree import RecallTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 
-__all__ = ["AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier"]
+__all__ = [
+    "AdaptiveSoftmaxTreeClassifier",
+    "LOMTreeClassifier",
+    "OnlineOneVsAllClassifier",
+    "RecallTreeClassifier",
+    "SoftmaxTreeClassifier",
+]

@@ -20,7 +20,7 @@ SQUARED: Final = 1
 LOSSES: Final = {"logistic": LOGISTIC, "squared": SQUARED}
 
 _SETTLED = 36.0
-"""Margin above which an example of logistic loss moves nothing: e⁻³⁶ is below a double's last bit."""
+"""Margin above which logistic loss moves nothing: e⁻³⁶ is below the last bit of a double."""
 
 
 @strict_kernel

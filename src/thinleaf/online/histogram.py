@@ -14,7 +14,18 @@ import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, AccumArray, IndexArray
 from thinleaf.kernels._jit import strict_kernel
-from thinleaf.online.tables import COUNT, EMPTY, LOG_SIZE, START, Tables, enlarged, find, find_or_insert, new_tables, padded
+from thinleaf.online.tables import (
+    COUNT,
+    EMPTY,
+    LOG_SIZE,
+    START,
+    Tables,
+    enlarged,
+    find,
+    find_or_insert,
+    new_tables,
+    padded,
+)
 
 MOST_CANDIDATES: Final = 64
 
@@ -25,7 +36,7 @@ class Histograms(NamedTuple):
     counts: Tables
     """Of each node, its labels with their counts."""
     stats: AccumArray
-    """Columns ``TOTAL``, ``COUNT_LOGS``, ``HELD`` and ``BOUND``, of shape (n_nodes, 4)."""
+    """Columns ``TOTAL``, ``HELD`` and ``BOUND``, of shape (n_nodes, 3)."""
     candidates: IndexArray
     """The most frequent labels, of shape (n_nodes, F)."""
     candidate_counts: AccumArray
@@ -34,11 +45,9 @@ class Histograms(NamedTuple):
 
 TOTAL: Final = 0
 """Sum of the counts."""
-COUNT_LOGS: Final = 1
-"""Σ c·log₂ c over the counts c."""
-HELD: Final = 2
+HELD: Final = 1
 """Sum of the candidates' counts."""
-BOUND: Final = 3
+BOUND: Final = 2
 """Lower bound on recall, -∞ before the first label."""
 
 
@@ -54,7 +63,7 @@ def new_histograms(n_nodes: int, max_candidates: int) -> Histograms:
 
 
 def _new_stats(n_nodes: int) -> AccumArray:
-    stats = np.zeros((n_nodes, 4), dtype=ACCUM)
+    stats = np.zeros((n_nodes, 3), dtype=ACCUM)
     stats[:, BOUND] = -np.inf
     return stats
 
@@ -88,21 +97,15 @@ def count_of(histograms: Histograms, node: int, label: int) -> float:
 
 
 @strict_kernel
-def summed_entropy(histograms: Histograms, node: int) -> float:
-    """Return total · H: the entropy of the labels of a node, in bits, summed over them."""
-    return xlog2x(histograms.stats[node, TOTAL]) - histograms.stats[node, COUNT_LOGS]
+def entropy_gain(histograms: Histograms, node: int, label: int, weight: float) -> float:
+    """Return how much one more label adds to the entropy of a node's labels, summed over them.
 
-
-@strict_kernel
-def entropies(histograms: Histograms, node: int, label: int, weight: float) -> tuple[float, float]:
-    """Return the entropy of the labels of a node, in bits, without and with one more label."""
+    Of labels with counts c that is Σ c·log₂(total/c) bits: the total times their mean entropy H.
+    """
     total = histograms.stats[node, TOTAL]
-    logs = histograms.stats[node, COUNT_LOGS]
-    without = math.log2(total) - logs / total if total > 0.0 else 0.0
     count = count_of(histograms, node, label)
-    logs += xlog2x(count + weight) - xlog2x(count)
-    total += weight
-    return without, math.log2(total) - logs / total
+    of_total = xlog2x(total + weight) - xlog2x(total)
+    return of_total - (xlog2x(count + weight) - xlog2x(count))
 
 
 @strict_kernel
@@ -124,13 +127,11 @@ def update_candidates(
     max_candidates: int,
     multiplier: float,
 ) -> None:
-    """Count a label at a node, and keep its most frequent labels, recall bound and entropy."""
+    """Count a label at a node, and keep its most frequent labels and recall bound."""
     at = find_or_insert(histograms.counts, node, label)
-    before = histograms.counts.values[at, 0]
-    after = before + weight
+    after = histograms.counts.values[at, 0] + weight
     histograms.counts.values[at, 0] = after
     histograms.stats[node, TOTAL] += weight
-    histograms.stats[node, COUNT_LOGS] += xlog2x(after) - xlog2x(before)
     slot = _slot_for(histograms, node, label, after, max_candidates)
     if slot != EMPTY:
         histograms.stats[node, HELD] += after - histograms.candidate_counts[node, slot]
@@ -146,7 +147,7 @@ def _slot_for(
     histograms: Histograms, node: int, label: int, count: float, max_candidates: int
 ) -> int:
     """Return the candidate slot that a label has or may take."""
-    n = histograms.n_candidates[node]
+    n = int(histograms.n_candidates[node])
     candidates = histograms.candidates[node]
     for slot in range(n):
         if candidates[slot] == label:
@@ -169,9 +170,9 @@ def refill_candidates(
     """Fill free candidate slots with the most frequent other labels, after F has grown."""
     counts = histograms.counts
     start = counts.owners[node, START]
-    size = np.int64(1) << counts.owners[node, LOG_SIZE] if start != EMPTY else np.int64(0)
+    size = 1 << counts.owners[node, LOG_SIZE] if start != EMPTY else 0
     while histograms.n_candidates[node] < min(max_candidates, counts.owners[node, COUNT]):
-        best = np.int64(EMPTY)
+        best = EMPTY
         for at in range(start, start + size):
             if counts.keys[at] == EMPTY or _is_candidate(histograms, node, counts.keys[at]):
                 continue
@@ -191,13 +192,13 @@ def refill_candidates(
 def _comes_first(counts: Tables, a: int, b: int) -> bool:
     """Whether the label of slot ``a`` is the more frequent one; of equal ones, the older label."""
     if counts.values[a, 0] != counts.values[b, 0]:
-        return counts.values[a, 0] > counts.values[b, 0]
-    return counts.keys[a] < counts.keys[b]
+        return bool(counts.values[a, 0] > counts.values[b, 0])
+    return bool(counts.keys[a] < counts.keys[b])
 
 
 @strict_kernel
 def _is_candidate(histograms: Histograms, node: int, label: int) -> bool:
+    found = False
     for slot in range(histograms.n_candidates[node]):
-        if histograms.candidates[node, slot] == label:
-            return True
-    return False
+        found |= histograms.candidates[node, slot] == label
+    return found

@@ -21,7 +21,16 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, IndexArray, OffsetArray, ParamArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    IndexArray,
+    OffsetArray,
+    ParamArray,
+)
 from thinleaf.kernels._jit import strict_kernel
 from thinleaf.online.flow import flow, slope
 from thinleaf.online.rows import Row, Scales
@@ -156,7 +165,15 @@ def learn(
     first = _adapt_weights(models.weights, row, some, n, scratch)
     for e in range(row.n_extra):
         _adapt_feature(
-            models.extra, row.extra[e], 1.0, some, n, first + e, scratch.slots, scratch.rates, update
+            models.extra,
+            row.extra[e],
+            1.0,
+            some,
+            n,
+            first + e,
+            scratch.slots,
+            scratch.rates,
+            update,
         )
     rate = learning.rate * math.sqrt(scales.norm[0] / scales.norm[1])
     for c in range(n):
@@ -284,9 +301,7 @@ def _move_block(weights: ParamArray, rates: ParamArray, step: float) -> None:
 # -- which of the two ------------------------------------------------------------------------------
 
 
-def _score_weights(
-    weights: Weights, row: Row, some: IndexArray, n: int, scratch: Scratch
-) -> int:
+def _score_weights(weights: Weights, row: Row, some: IndexArray, n: int, scratch: Scratch) -> int:
     """Add what a row contributes to scores; return which slots come next."""
     raise TypeError("only called from kernels")
 
@@ -312,9 +327,7 @@ def _score_weights_of(weights, row, some, n, scratch):
     return sparse
 
 
-def _adapt_weights(
-    weights: Weights, row: Row, some: IndexArray, n: int, scratch: Scratch
-) -> int:
+def _adapt_weights(weights: Weights, row: Row, some: IndexArray, n: int, scratch: Scratch) -> int:
     """Prepare an update of the weights of a row; return which slots come next."""
     raise TypeError("only called from kernels")
 
@@ -343,9 +356,7 @@ def _adapt_weights_of(weights, row, some, n, scratch):
     return sparse
 
 
-def _move_weights(
-    weights: Weights, row: Row, some: IndexArray, n: int, scratch: Scratch
-) -> None:
+def _move_weights(weights: Weights, row: Row, some: IndexArray, n: int, scratch: Scratch) -> None:
     raise TypeError("only called from kernels")
 
 

@@ -19,12 +19,11 @@ from thinleaf.kernels._jit import strict_kernel
 from thinleaf.kernels.rows import Rows
 from thinleaf.online.histogram import (
     BOUND,
-    TOTAL,
+    MOST_CANDIDATES,
     Histograms,
-    entropies,
+    entropy_gain,
     refill_candidates,
     update_candidates,
-    count_of, xlog2x, MOST_CANDIDATES,
 )
 from thinleaf.online.linear import (
     Learning,
@@ -35,7 +34,7 @@ from thinleaf.online.linear import (
     score,
     slots_needed,
 )
-from thinleaf.online.rows import Row, Scales, observe, prepare
+from thinleaf.online.rows import Row, Scales, Stream, observe, prepare
 from thinleaf.online.tables import COUNT, EMPTY, USED, find, log_size_for
 
 ROOT: Final = 0
@@ -44,7 +43,7 @@ RIGHT: Final = 1
 DEPTH: Final = 2
 
 N_NODES: Final = 0
-FAN_OUT: Final = 1
+N_CANDIDATES: Final = 1
 """Places in ``Tree.sizes``: nodes in use, and F."""
 
 
@@ -70,7 +69,8 @@ class Settings(NamedTuple):
     """0: four times log₂ of the number of classes so far."""
     multiplier: float
     path_features: bool
-    mean_entropy: int
+    entropy_weight: bool
+    """Whether routers learn an example with weight ``|ΔH|``, or with its own."""
     router: Learning
     regressor: Learning
 
@@ -97,7 +97,7 @@ def route(tree: RecallTree, row: Row, node: int, scratch: Scratch) -> float:
     """Return f(x) of a node's router."""
     scratch.models[0] = node
     score(tree.routers, without_path(row), scratch.models, 1, scratch)
-    return scratch.score[0]
+    return float(scratch.score[0])
 
 
 @strict_kernel
@@ -138,7 +138,7 @@ def train(
 ) -> int:
     """Descend with an example of known label while the tree learns; return the last node."""
     histograms = tree.histograms
-    n_candidates, multiplier = tree.sizes[FAN_OUT], settings.multiplier
+    n_candidates, multiplier = tree.sizes[N_CANDIDATES], settings.multiplier
     update_candidates(histograms, ROOT, label, weight, n_candidates, multiplier)
     node = ROOT
     while tree.nodes[node, DEPTH] < settings.max_depth:
@@ -179,9 +179,10 @@ def update_router(
 ) -> float:
     """Teach a router to send an example where labels get purer; return its new f(x)."""
     f = route(tree, row, node, scratch)
-    difference = entropy_difference(tree, label, weight, node, settings.mean_entropy)
+    difference = entropy_difference(tree, label, weight, node)
     if difference == 0.0:
         return f
+    importance = abs(difference) if settings.entropy_weight else weight
     positive = 0 if difference < 0.0 else EMPTY
     learn(
         tree.routers,
@@ -189,45 +190,24 @@ def update_router(
         scratch.models,
         1,
         positive,
-        abs(difference),
+        importance,
         settings.router,
         tree.scales,
         scratch,
     )
-    return scratch.score[0]
+    return float(scratch.score[0])
 
 
 @strict_kernel
-def entropy_difference(
-    tree: RecallTree, label: int, weight: float, node: int, mode: int
-) -> float:
-    """Return ΔH: the entropy of a node's children if an example goes left, less that if right."""
-    histograms = tree.histograms
+def entropy_difference(tree: RecallTree, label: int, weight: float, node: int) -> float:
+    """Return ΔH times the examples at a node: bits that its children gain if an example goes left.
+
+    These are the bits of all labels of both children, less those if it goes right.
+    """
     left, right = tree.nodes[node, LEFT], tree.nodes[node, RIGHT]
-    if mode == 2 or mode == 3:
-        out = 0.0
-        for side in range(2):
-            child = tree.nodes[node, side]
-            c = count_of(histograms, child, label)
-            T = histograms.stats[child, TOTAL]
-            d = (xlog2x(T + weight) - xlog2x(T)) - (xlog2x(c + weight) - xlog2x(c))
-            out += d if side == 0 else -d
-        if mode == 3:
-            out = (1.0 if out > 0 else -1.0) if out != 0.0 else 0.0
-        return out
-    left_without, left_with = entropies(histograms, left, label, weight)
-    right_without, right_with = entropies(histograms, right, label, weight)
-    total = histograms.stats[node, TOTAL]
-    left_share = histograms.stats[left, TOTAL] / total
-    right_share = histograms.stats[right, TOTAL] / total
-    if_left = left_share * left_with + right_share * right_without
-    if_right = left_share * left_without + right_share * right_with
-    if mode == 0:
-        return if_left - if_right
-    if mode == 4:
-        d = if_left - if_right
-        return (1.0 if d > 0 else -1.0) if d != 0.0 else 0.0
-    return total * (if_left - if_right)
+    gain_left = entropy_gain(tree.histograms, left, label, weight)
+    gain_right = entropy_gain(tree.histograms, right, label, weight)
+    return gain_left - gain_right
 
 
 # -- Algorithm 4 -----------------------------------------------------------------------------------
@@ -259,24 +239,24 @@ def update_regressors(
 @strict_kernel
 def learn_rows(
     tree: RecallTree,
-    X: Rows,
+    stream: Stream,
     first: int,
-    labels: IndexArray,
-    weights: AccumArray,
     settings: Settings,
     scratch: Scratch,
     predicted: IndexArray,
     needed: OffsetArray,
 ) -> int:
-    """Predict each row, then learn it; return the first row that there was no room for."""
-    for i in range(first, labels.size):
-        length = observe(X, i, tree.scales)
-        n = prepare(X, i, tree.scales, scratch.idx, scratch.val)
+    """Predict each row, then learn it; return the first place that there was no room for."""
+    for place in range(first, stream.order.size):
+        i = stream.order[place]
+        length = observe(stream.X, i, tree.scales)
+        n = prepare(stream.X, i, tree.scales, scratch.idx, scratch.val)
         row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
         if not has_room(tree, row, settings, needed):
-            return i
-        predicted[i] = learn_row(tree, row, length, labels[i], weights[i], settings, scratch)
-    return labels.size
+            return place
+        label, weight = stream.labels[i], stream.weights[i]
+        predicted[place] = learn_row(tree, row, length, label, weight, settings, scratch)
+    return stream.order.size
 
 
 @strict_kernel
@@ -302,7 +282,7 @@ def learn_row(
 
     tree.scales.norm[0] += weight
     tree.scales.norm[1] += weight * length
-    update_fan_out(tree, label, settings)
+    update_n_candidates(tree, label, settings)
     path = Row(row.idx, row.val, row.n, scratch.train_path, np.int64(0))
     end = train(tree, path, label, weight, settings, scratch)
     candidates, n = histograms.candidates[end], histograms.n_candidates[end]
@@ -321,23 +301,23 @@ def learn_row(
 
 @strict_kernel
 def _equal(a: IndexArray, b: IndexArray, n: int) -> bool:
+    equal = True
     for c in range(n):
-        if a[c] != b[c]:
-            return False
-    return True
+        equal &= a[c] == b[c]
+    return equal
 
 
 @strict_kernel
-def update_fan_out(tree: RecallTree, label: int, settings: Settings) -> None:
+def update_n_candidates(tree: RecallTree, label: int, settings: Settings) -> None:
     """Let F follow the number of classes, unless it is given."""
     if settings.max_candidates > 0:
-        tree.sizes[FAN_OUT] = settings.max_candidates
+        tree.sizes[N_CANDIDATES] = settings.max_candidates
         return
     counts = tree.histograms.counts
     n_classes = counts.owners[ROOT, COUNT] + (find(counts, ROOT, label) == EMPTY)
     wanted = min(max(4 * math.ceil(math.log2(n_classes)), 2), MOST_CANDIDATES)
-    if wanted > tree.sizes[FAN_OUT]:
-        tree.sizes[FAN_OUT] = wanted
+    if wanted > tree.sizes[N_CANDIDATES]:
+        tree.sizes[N_CANDIDATES] = wanted
         for node in range(tree.sizes[N_NODES]):
             refill_candidates(tree.histograms, node, wanted, settings.multiplier)
 
@@ -347,13 +327,13 @@ def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray
     """Whether arrays are large enough for what one example may add; fill in what is needed."""
     counts, paths = tree.histograms.counts, tree.regressors.extra
     depth, n_classes = settings.max_depth, counts.owners[ROOT, COUNT] + 1
-    table = np.int64(2) << log_size_for(n_classes)
+    table = 2 << log_size_for(n_classes)
     needed[0] = tree.sizes[N_NODES] + 2 * depth
     needed[1] = counts.heads[USED] + (depth + 1) * table
     needed[2] = paths.heads[USED] + depth * table
     needed[3] = slots_needed(tree.regressors.weights, row, MOST_CANDIDATES)
     needed[4] = slots_needed(tree.routers.weights, row, depth)
-    return (
+    return bool(
         needed[0] <= tree.nodes.shape[0]
         and needed[1] <= counts.keys.size
         and needed[2] <= paths.keys.size
@@ -364,21 +344,12 @@ def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray
 
 @strict_kernel
 def predict_rows(
-    tree: RecallTree,
-    X: Rows,
-    settings: Settings,
-    scratch: Scratch,
-    nodes: IndexArray,
-    best: IndexArray,
+    tree: RecallTree, X: Rows, settings: Settings, scratch: Scratch, best: IndexArray
 ) -> None:
-    """Fill in the node that each row reaches, and its best candidate."""
+    """Fill in the best candidate of each row."""
     for i in range(best.size):
-        n = prepare(X, i, tree.scales, scratch.idx, scratch.val)
-        row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
-        node = descend(tree, row, settings, scratch)
+        node = score_row(tree, X, i, settings, scratch)
         candidates, n = tree.histograms.candidates[node], tree.histograms.n_candidates[node]
-        score(tree.regressors, with_path(tree, row, node, settings), candidates, n, scratch)
-        nodes[i] = node
         best[i] = best_candidate(candidates, n, scratch.score)
 
 
@@ -389,17 +360,21 @@ def score_rows(
     settings: Settings,
     scratch: Scratch,
     nodes: IndexArray,
-    labels: IndexArray,
     scores: AccumArray,
 ) -> None:
-    """Fill in the node that each row reaches, its candidates and their scores."""
+    """Fill in the node that each row reaches and the scores of its candidates."""
     for i in range(nodes.size):
-        n = prepare(X, i, tree.scales, scratch.idx, scratch.val)
-        row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
-        node = descend(tree, row, settings, scratch)
-        candidates, n = tree.histograms.candidates[node], tree.histograms.n_candidates[node]
-        score(tree.regressors, with_path(tree, row, node, settings), candidates, n, scratch)
-        nodes[i] = node
-        for c in range(n):
-            labels[i, c] = candidates[c]
+        nodes[i] = score_row(tree, X, i, settings, scratch)
+        for c in range(tree.histograms.n_candidates[nodes[i]]):
             scores[i, c] = scratch.score[c]
+
+
+@strict_kernel
+def score_row(tree: RecallTree, X: Rows, i: int, settings: Settings, scratch: Scratch) -> int:
+    """Score the candidates of a row; return the node whose they are."""
+    n = prepare(X, i, tree.scales, scratch.idx, scratch.val)
+    row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
+    node = descend(tree, row, settings, scratch)
+    candidates, n = tree.histograms.candidates[node], tree.histograms.n_candidates[node]
+    score(tree.regressors, with_path(tree, row, node, settings), candidates, n, scratch)
+    return node

@@ -35,10 +35,19 @@ class Row(NamedTuple):
     idx: IndexArray
     """Features; of dense rows, all of them, and not stored."""
     val: ParamArray
-    n: int
+    n: int | np.int64
     extra: IndexArray
     """Owners of the tables of indicator features: the path."""
-    n_extra: int
+    n_extra: int | np.int64
+
+
+class Stream(NamedTuple):
+    """Labelled rows, and the order in which they come."""
+
+    X: Rows
+    labels: IndexArray
+    weights: AccumArray
+    order: IndexArray
 
 
 def new_scales(n_features: int) -> Scales:
@@ -49,7 +58,7 @@ def new_scales(n_features: int) -> Scales:
 def longest(X: Rows) -> int:
     """Return the number of entries of the longest row."""
     if not isinstance(X, CSR):
-        return X.shape[1]
+        return int(X.shape[1])
     return int(np.diff(X.indptr).max(initial=0))
 
 

@@ -97,9 +97,8 @@ def trimmed(tables: Tables, n_owners: int) -> Tables:
 @strict_kernel
 def home(key: int, log_size: int) -> int:
     """Return the slot, within its table, where the search for a key begins."""
-    return np.int64(
-        (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - log_size)
-    )
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return int(np.int64(mixed >> np.uint64(64 - log_size)))
 
 
 @strict_kernel
@@ -107,16 +106,16 @@ def find(tables: Tables, owner: int, key: int) -> int:
     """Return the slot of a key, or ``EMPTY``."""
     start = tables.owners[owner, START]
     if start == EMPTY:
-        return np.int64(EMPTY)
+        return EMPTY
     log_size = tables.owners[owner, LOG_SIZE]
-    last = (np.int64(1) << log_size) - 1
+    last = (1 << log_size) - 1
     at = home(key, log_size)
     while True:
         found = tables.keys[start + at]
         if found == key:
-            return start + at
+            return int(start + at)
         if found == EMPTY:
-            return np.int64(EMPTY)
+            return EMPTY
         at = (at + 1) & last
 
 
@@ -124,7 +123,7 @@ def find(tables: Tables, owner: int, key: int) -> int:
 def log_size_for(count: int) -> int:
     """Return the size of a table that holds so many keys with a quarter of its slots free."""
     log_size = _SMALLEST
-    while 4 * count > 3 * (np.int64(1) << log_size):
+    while 4 * count > 3 * (1 << log_size):
         log_size += 1
     return log_size
 
@@ -133,10 +132,12 @@ def log_size_for(count: int) -> int:
 def room_for(tables: Tables, owner: int, n_keys: int) -> int:
     """Return how many unused slots the arena needs so that ``n_keys`` keys can be added."""
     count = tables.owners[owner, COUNT] + n_keys
-    if tables.owners[owner, START] != EMPTY and 4 * count <= 3 * (np.int64(1) << tables.owners[owner, LOG_SIZE]):
-        return np.int64(0)
+    if tables.owners[owner, START] != EMPTY and 4 * count <= 3 * (
+        1 << tables.owners[owner, LOG_SIZE]
+    ):
+        return 0
     log_size = log_size_for(count)
-    return np.int64(2) << log_size
+    return 2 << log_size
 
 
 @strict_kernel
@@ -145,18 +146,18 @@ def grow(tables: Tables, owner: int, n_keys: int) -> bool:
     count = tables.owners[owner, COUNT] + n_keys
     old = tables.owners[owner, START]
     old_log = tables.owners[owner, LOG_SIZE]
-    if old != EMPTY and 4 * count <= 3 * (np.int64(1) << old_log):
+    if old != EMPTY and 4 * count <= 3 * (1 << old_log):
         return False
     log_size = log_size_for(count)
     start = _allocate(tables, log_size)
-    last = (np.int64(1) << log_size) - 1
+    last = (1 << log_size) - 1
     for at in range(start, start + last + 1):
         tables.keys[at] = EMPTY
     tables.owners[owner, START] = start
     tables.owners[owner, LOG_SIZE] = log_size
     if old == EMPTY:
         return False
-    for at in range(old, old + (np.int64(1) << old_log)):
+    for at in range(old, old + (1 << old_log)):
         key = tables.keys[at]
         if key != EMPTY:
             to = home(key, log_size)
@@ -165,9 +166,15 @@ def grow(tables: Tables, owner: int, n_keys: int) -> bool:
             tables.keys[start + to] = key
             for v in range(tables.values.shape[1]):
                 tables.values[start + to, v] = tables.values[at, v]
-    tables.keys[old] = tables.heads[old_log]
-    tables.heads[old_log] = old // 4
+    _release(tables, old, old_log)
     return True
+
+
+@strict_kernel
+def _release(tables: Tables, start: int, log_size: int) -> None:
+    """Keep a region for the next table of its size."""
+    tables.keys[start] = tables.heads[log_size]
+    tables.heads[log_size] = start // 4
 
 
 @strict_kernel
@@ -175,10 +182,10 @@ def _allocate(tables: Tables, log_size: int) -> int:
     start = 4 * tables.heads[log_size]
     if start >= 0:
         tables.heads[log_size] = tables.keys[start]
-        return start
+        return int(start)
     start = tables.heads[USED]
-    tables.heads[USED] = start + (np.int64(1) << log_size)
-    return start
+    tables.heads[USED] = start + (1 << log_size)
+    return int(start)
 
 
 @strict_kernel
@@ -189,7 +196,7 @@ def insert(tables: Tables, owner: int, key: int) -> int:
     """
     start = tables.owners[owner, START]
     log_size = tables.owners[owner, LOG_SIZE]
-    last = (np.int64(1) << log_size) - 1
+    last = (1 << log_size) - 1
     at = home(key, log_size)
     while tables.keys[start + at] != EMPTY:
         at = (at + 1) & last
@@ -197,7 +204,7 @@ def insert(tables: Tables, owner: int, key: int) -> int:
     for v in range(tables.values.shape[1]):
         tables.values[start + at, v] = 0
     tables.owners[owner, COUNT] += 1
-    return start + at
+    return int(start + at)
 
 
 @strict_kernel
@@ -208,3 +215,14 @@ def find_or_insert(tables: Tables, owner: int, key: int) -> int:
         grow(tables, owner, 1)
         at = insert(tables, owner, key)
     return at
+
+
+@strict_kernel
+def clear(tables: Tables, owner: int) -> None:
+    """Take all keys from an owner; its slots are kept for another one."""
+    start, log_size = tables.owners[owner, START], tables.owners[owner, LOG_SIZE]
+    if start != EMPTY:
+        _release(tables, start, log_size)
+    tables.owners[owner, START] = EMPTY
+    tables.owners[owner, LOG_SIZE] = 0
+    tables.owners[owner, COUNT] = 0
