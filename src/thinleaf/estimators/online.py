@@ -77,7 +77,7 @@ class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Return a model that knows nothing."""
 
     def _learning(self) -> Learning:
-        return Learning(LOSSES[self.loss], float(self.learning_rate))
+        return Learning(LOSSES[self.loss], float(self.learning_rate), False)
 
     # -- learning ----------------------------------------------------------------------------------
 

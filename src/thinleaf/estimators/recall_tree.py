@@ -81,6 +81,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         "max_depth": [Interval(Integral, 0, 62, closed="both")],
         "bound_multiplier": [Interval(Real, 0, None, closed="left")],
         "path_features": ["boolean"],
+        "negatives": [StrOptions({"all", "known"})],
         "router_weight": [StrOptions({"entropy", "example"})],
         "router_loss": [StrOptions(set(LOSSES))],
         "router_learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -94,6 +95,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         bound_multiplier: float = 1.0,
         path_features: bool = True,
         router_weight: str = "entropy",
+        negatives: str = "all",
         loss: Loss = "logistic",
         router_loss: Loss = "logistic",
         learning_rate: float = 1.0,
@@ -109,6 +111,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         self.bound_multiplier = bound_multiplier
         self.path_features = path_features
         self.router_weight = router_weight
+        self.negatives = negatives
         self.loss = loss
         self.router_loss = router_loss
         self.learning_rate = learning_rate
@@ -133,7 +136,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
             float(self.bound_multiplier),
             bool(self.path_features),
             self.router_weight == "entropy",
-            Learning(LOSSES[self.router_loss], float(self.router_learning_rate)),
-            self._learning(),
+            Learning(LOSSES[self.router_loss], float(self.router_learning_rate), False),
+            Learning(LOSSES[self.loss], float(self.learning_rate), self.negatives == "known"),
         )
         return RecallTreeModel(n_features, settings, dense=dense)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, AccumArray, IndexArray
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, IndexArray, OffsetArray
 from thinleaf.kernels._jit import strict_kernel
 from thinleaf.online.tables import (
     COUNT,
@@ -40,7 +40,7 @@ class Histograms(NamedTuple):
     candidates: IndexArray
     """The most frequent labels, of shape (n_nodes, F)."""
     candidate_counts: AccumArray
-    n_candidates: IndexArray
+    n_candidates: OffsetArray
 
 
 TOTAL: Final = 0
@@ -58,7 +58,7 @@ def new_histograms(n_nodes: int, max_candidates: int) -> Histograms:
         _new_stats(n_nodes),
         np.full((n_nodes, max_candidates), EMPTY, dtype=INDEX),
         np.zeros((n_nodes, max_candidates), dtype=ACCUM),
-        np.zeros(n_nodes, dtype=INDEX),
+        np.zeros(n_nodes, dtype=OFFSET),
     )
 
 

@@ -46,6 +46,9 @@ from thinleaf.online.tables import (
     room_for,
 )
 
+EVERY: Final = -2
+"""In place of a model: all of them."""
+
 MOST_MODELS: Final = 64
 """Models that score and learn an example together, at the most."""
 
@@ -68,6 +71,8 @@ class Learning(NamedTuple):
 
     loss: int
     rate: float
+    known_only: bool
+    """Whether only positive examples give a model weights of new features."""
 
 
 class Scratch(NamedTuple):
@@ -162,7 +167,8 @@ def learn(
         bias[some[c], 1] = squares
         update[SQUARE, c] = square
         update[REACH, c] = 1.0 / math.sqrt(squares) if squares > 0.0 else 0.0
-    first = _adapt_weights(models.weights, row, some, n, scratch)
+    adding = positive if learning.known_only else EVERY
+    first = _adapt_weights(models.weights, row, some, n, adding, scratch)
     for e in range(row.n_extra):
         _adapt_feature(
             models.extra,
@@ -170,6 +176,7 @@ def learn(
             1.0,
             some,
             n,
+            EVERY,
             first + e,
             scratch.slots,
             scratch.rates,
@@ -223,27 +230,33 @@ def _adapt_feature(
     x: float,
     some: IndexArray,
     n: int,
+    adding: int,
     at: int,
     slots: OffsetArray,
     rates: ParamArray,
     update: AccumArray,
 ) -> None:
-    """Add an example to the squared gradients of a feature's weights, and set their rates."""
+    """Add an example to the squared gradients of a feature's weights, and set their rates.
+
+    Model ``adding``, or ``EVERY`` one, gets a weight if it has none yet.
+    """
     missing = 0
     for c in range(n):
-        missing += slots[at, c] == EMPTY
+        missing += slots[at, c] == EMPTY and _adds(adding, c)
     if missing > 0:
         if grow(tables, feature, missing):
             for c in range(n):
                 if slots[at, c] != EMPTY:
                     slots[at, c] = find(tables, feature, some[c])
         for c in range(n):
-            if slots[at, c] == EMPTY:
+            if slots[at, c] == EMPTY and _adds(adding, c):
                 slots[at, c] = insert(tables, feature, some[c])
     values = tables.values
     entry = np.float32(x)
     for c in range(n):
         slot = slots[at, c]
+        if slot == EMPTY:
+            continue
         squares = values[slot, 1] + np.float32(update[SQUARE, c]) * entry * entry
         values[slot, 1] = squares
         rate = entry / np.sqrt(squares) if squares > np.float32(0.0) else np.float32(0.0)
@@ -252,11 +265,17 @@ def _adapt_feature(
 
 
 @strict_kernel
+def _adds(adding: int, c: int) -> bool:
+    return c == adding or adding == EVERY
+
+
+@strict_kernel
 def _move_feature(
     values: ParamArray, n: int, at: int, slots: OffsetArray, rates: ParamArray, update: AccumArray
 ) -> None:
     for c in range(n):
-        values[slots[at, c], 0] += np.float32(update[STEP, c]) * rates[at, c]
+        if slots[at, c] != EMPTY:
+            values[slots[at, c], 0] += np.float32(update[STEP, c]) * rates[at, c]
 
 
 # -- dense blocks ----------------------------------------------------------------------------------
@@ -327,16 +346,18 @@ def _score_weights_of(weights, row, some, n, scratch):
     return sparse
 
 
-def _adapt_weights(weights: Weights, row: Row, some: IndexArray, n: int, scratch: Scratch) -> int:
+def _adapt_weights(
+    weights: Weights, row: Row, some: IndexArray, n: int, adding: int, scratch: Scratch
+) -> int:
     """Prepare an update of the weights of a row; return which slots come next."""
     raise TypeError("only called from kernels")
 
 
 @overload(_adapt_weights)
-def _adapt_weights_of(weights, row, some, n, scratch):
+def _adapt_weights_of(weights, row, some, n, adding, scratch):
     if isinstance(weights, types.Array):
 
-        def dense(weights, row, some, n, scratch):
+        def dense(weights, row, some, n, adding, scratch):
             x = row.val[: row.n]
             for c in range(n):
                 rates = scratch.block_rates[c]
@@ -346,11 +367,11 @@ def _adapt_weights_of(weights, row, some, n, scratch):
 
         return dense
 
-    def sparse(weights, row, some, n, scratch):
+    def sparse(weights, row, some, n, adding, scratch):
         for t in range(row.n):
             f, x = row.idx[t], row.val[t]
             slots, rates, update = scratch.slots, scratch.rates, scratch.update
-            _adapt_feature(weights, f, x, some, n, t, slots, rates, update)
+            _adapt_feature(weights, f, x, some, n, adding, t, slots, rates, update)
         return row.n
 
     return sparse
