@@ -330,9 +330,7 @@ class LomTree:
             node.size += weight
         return predicted
 
-    def _become_router(
-        self, node: LomNode, router: Linear, left: LomNode, right: LomNode
-    ) -> None:
+    def _become_router(self, node: LomNode, router: Linear, left: LomNode, right: LomNode) -> None:
         left.set_node(node)
         right.set_node(node)
         left.size = math.floor(node.size / 2)

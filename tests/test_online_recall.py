@@ -80,7 +80,9 @@ def test_the_tree_equals_its_twin(kind, case):
     model = model_of(8, dense=kind == "dense", **CASES[case])
     twin = reference.RecallTree(**CASES[case])
     predicted = model.learn(stream_of(as_rows(X, kind), y, weights), 9)
-    expected = [twin.learn(x.astype(float), int(c), w) for x, c, w in zip(X, y, weights)]
+    expected = [
+        twin.learn(x.astype(float), int(c), w) for x, c, w in zip(X, y, weights, strict=True)
+    ]
     assert predicted.tolist() == [EMPTY if c is None else c for c in expected]
     nodes, stats = model.state.nodes, model.state.histograms.stats
     assert model.state.sizes[0] == len(twin.nodes)

@@ -193,7 +193,7 @@ class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if self.hash_bits is not None:
             return hashed(as_rows(sp.csr_matrix(X)), self.hash_bits)
         if self.dense_:
-            return as_rows(np.asarray(X.todense()) if sp.issparse(X) else X)
+            return as_rows(X @ np.eye(X.shape[1], dtype=PARAM) if sp.issparse(X) else X)
         return as_rows(X if sp.issparse(X) else sp.csr_matrix(X))
 
     # -- what has been learned ---------------------------------------------------------------------

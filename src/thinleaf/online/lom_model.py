@@ -9,7 +9,6 @@ from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.online.growing import with_models, with_slots
 from thinleaf.online.linear import Scratch, new_models, new_scratch
 from thinleaf.online.lom_tree import (
-    DEPTH,
     MAJORITY,
     SEEN,
     LomTree,
@@ -19,6 +18,9 @@ from thinleaf.online.lom_tree import (
 )
 from thinleaf.online.rows import Stream, longest, new_scales
 from thinleaf.online.tables import EMPTY, LOG_SIZE, START, enlarged, new_tables, padded
+
+_AHEAD = 1.0 + 1e-9
+"""What puts the prediction before labels that are as frequent."""
 
 
 class LomTreeModel:
@@ -94,7 +96,9 @@ class LomTreeModel:
         keys, counts = table.keys[slots], table.values[slots, SEEN]
         held = keys != EMPTY
         order = np.lexsort((keys[held], keys[held] != majority))
-        return keys[held][order], counts[held][order]
+        counts = counts[held][order]
+        counts[0] *= _AHEAD
+        return keys[held][order], counts
 
     def _scratch(self, X: Rows) -> Scratch:
         return new_scratch(longest(X), 0, dense=isinstance(X, np.ndarray))
@@ -116,6 +120,4 @@ class LomTreeModel:
 
 
 def _new_nodes(n_nodes: int) -> IndexArray:
-    nodes = np.full((n_nodes, 6), NO_CHILD, dtype=INDEX)
-    nodes[:, DEPTH] = 0
-    return nodes
+    return np.full((n_nodes, 5), NO_CHILD, dtype=INDEX)

@@ -37,9 +37,8 @@ ROOT: Final = 0
 LEFT: Final = 0
 RIGHT: Final = 1
 PARENT: Final = 2
-DEPTH: Final = 3
-ROUTER: Final = 4
-MAJORITY: Final = 5
+ROUTER: Final = 3
+MAJORITY: Final = 4
 """Columns of ``nodes``; the last one is the most frequent label, at first the parent's."""
 
 SMALLEST: Final = 0
@@ -56,14 +55,14 @@ SEEN: Final = 0
 N_NODES: Final = 0
 N_ROUTERS: Final = 1
 DEEPEST: Final = 2
-"""Places in ``sizes``."""
+"""Places in ``sizes``; the last one is the longest path that there has been."""
 
 
 class LomTree(NamedTuple):
     """The tree as arrays."""
 
     nodes: IndexArray
-    """Of shape (n_nodes, 6)."""
+    """Of shape (n_nodes, 5)."""
     stats: AccumArray
     """Of shape (n_nodes, 4)."""
     labels: Tables
@@ -125,12 +124,13 @@ def train(
     tree: LomTree, row: Row, label: int, weight: float, settings: Settings, scratch: Scratch
 ) -> None:
     """Teach the routers on the way of an example, then count it at its leaf, which may split."""
-    node = ROOT
+    node, depth = ROOT, 0
     while tree.nodes[node, LEFT] != NO_CHILD:
         f = update_router(tree, row, label, weight, node, settings, scratch)
         node = tree.nodes[node, side_of(f)]
+        depth += 1
     count(tree, node, label, weight)
-    if tree.labels.owners[node, COUNT] > 1 and tree.nodes[node, DEPTH] < settings.max_depth:
+    if tree.labels.owners[node, COUNT] > 1 and depth < settings.max_depth:
         limit = settings.max_routers
         if limit == 0:
             limit = tree.labels.owners[ROOT, COUNT] - 1
@@ -138,6 +138,7 @@ def train(
             split(tree, node)
         else:
             swap(tree, node, settings.swap_resistance)
+        tree.sizes[DEEPEST] = max(tree.sizes[DEEPEST], depth + 1)
     if tree.nodes[node, LEFT] == NO_CHILD:
         tree.stats[node, SMALLEST] += weight
         update_smallest(tree, node)
@@ -235,14 +236,11 @@ def become_router(tree: LomTree, node: int, router: int, left: int, right: int) 
     tree.nodes[node, LEFT] = left
     tree.nodes[node, RIGHT] = right
     tree.nodes[node, ROUTER] = router
-    depth = tree.nodes[node, DEPTH] + 1
-    tree.sizes[DEEPEST] = max(tree.sizes[DEEPEST], depth)
     for side in range(2):
         child = tree.nodes[node, side]
         tree.nodes[child, LEFT] = NO_CHILD
         tree.nodes[child, RIGHT] = NO_CHILD
         tree.nodes[child, PARENT] = node
-        tree.nodes[child, DEPTH] = depth
         tree.nodes[child, ROUTER] = EMPTY
         tree.nodes[child, MAJORITY] = tree.nodes[node, MAJORITY]
         for column in range(tree.stats.shape[1]):
