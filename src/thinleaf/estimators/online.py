@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -192,9 +192,11 @@ class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _as_rows(self, X: Any) -> Rows:
         if self.hash_bits is not None:
             return hashed(as_rows(sp.csr_matrix(X)), self.hash_bits)
-        if self.dense_:
-            return as_rows(X @ np.eye(X.shape[1], dtype=PARAM) if sp.issparse(X) else X)
-        return as_rows(X if sp.issparse(X) else sp.csr_matrix(X))
+        if self.dense_ and sp.issparse(X):
+            return as_rows(cast("sp.csr_matrix", X).toarray())
+        if not self.dense_ and not sp.issparse(X):
+            return as_rows(sp.csr_matrix(X))
+        return as_rows(X)
 
     # -- what has been learned ---------------------------------------------------------------------
 

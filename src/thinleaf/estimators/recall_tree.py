@@ -35,6 +35,11 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         Whether regressors see which nodes the example has passed.
     router_weight : {"entropy", "example"}
         The weight of an example for a router: how many bits its choice of side makes, or its own.
+    negatives : {"all", "known"}
+        Which weights of a regressor learn from an example of another class, if rows are sparse:
+        those of all its features, or of those alone that the regressor's own class has had. The
+        latter takes memory for the pairs of class and feature that occur, much less than the former
+        if there are many classes.
     loss, router_loss : {"logistic", "squared"}
         Of regressors and of routers.
     learning_rate, router_learning_rate : float
