@@ -62,7 +62,7 @@ COMPARISONS = {
     ),
     "fontglyph1000": Comparison(
         5,
-        (RecallTreeClassifier(), LOMTreeClassifier(8000)),
+        (RecallTreeClassifier(64, learning_rate=2.0), LOMTreeClassifier(8000)),
         (
             "--recall_tree 1000 -b 24 --loss_function logistic -l 2",
             "--log_multi 1000 -b 24 --loss_function logistic -l 2",
@@ -70,7 +70,7 @@ COMPARISONS = {
     ),
     "icd10cm": Comparison(
         6,
-        (RecallTreeClassifier(64), LOMTreeClassifier(8000)),
+        (RecallTreeClassifier(64, learning_rate=2.0), LOMTreeClassifier(8000)),
         (
             "--recall_tree 1730 -b 26 --loss_function logistic -l 2",
             "--log_multi 1730 -b 24 --loss_function logistic -l 2",

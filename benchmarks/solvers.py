@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks import _peers
 from benchmarks._data import available, load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
-from thinleaf.estimators.inputs import as_rows
 from thinleaf.execution import executor_for
 from thinleaf.growth.init import initial_tree
+from thinleaf.inputs import as_rows
 from thinleaf.objective import Objective, Penalty
 from thinleaf.solvers.logistic import solve_logistic
 from thinleaf.solvers.problem import NodeProblem, Precision

@@ -236,7 +236,7 @@ def test_class_and_sample_weights_that_leave_nothing():
         ("overlap", 0.0),
         ("overlap", 0.6),
         ("overlap", np.nan),
-        ("overlap", "auto"),
+        ("overlap", "never"),
         ("structure", 3),
         ("structure", "complete"),
         ("monotone", "yes"),

@@ -228,6 +228,7 @@ def test_dense_and_sparse_training_agree(depth, init):
     S, y = problem(3, kind="csr")
     X = S.toarray()
     params = {"depth": depth, "init": init, "leaf_classes": 6, "tol": 1e-7, "max_newton": 200}
+    params["overlap"] = 0.05
     dense, sparse = quick(**params).fit(X, y), quick(**params).fit(S, y)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(S))
     np.testing.assert_allclose(dense.predict_proba(X), sparse.predict_proba(S), atol=5e-3)

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import softmax
 
 from tests.strategies import as_rows, random_tree, trees_and_rows
 from thinleaf._dtypes import INDEX, PARAM
-from thinleaf.inference import leaf_of_rows, leaf_scores, route
+from thinleaf.inference import route
 from thinleaf.probability import (
     Backoff,
+    Outside,
     mean_log_loss,
-    ragged_argmax,
-    ragged_softmax,
     smoothed,
-    spread,
     tune_epsilon,
 )
 from thinleaf.tree import Leaf, Tree
@@ -162,70 +159,26 @@ def test_scaling_the_masses():
 @given(case=trees_and_rows(), epsilon=st.sampled_from([0.0, 1e-9, 0.1, 2.0]))
 def test_inside_and_outside_sum_to_one(case, epsilon):
     tree, X, y = case
-    leaves = leaf_of_rows(tree, route(tree, as_rows(X, "dense")))
     backoff = estimated(tree, X, y)
     for way in (None, backoff):
-        parts = list(spread(tree, leaves, way, epsilon))
-        assert [node for node, _, _ in parts] == sorted(set(leaves.tolist()))
-        for node, inside, outside in parts:
-            assert inside > 0.0
-            assert np.all(outside >= 0.0)
-            assert np.all(outside[tree.leaf(node).classes] == 0.0)
-            assert inside + outside.sum() == pytest.approx(1.0)
+        part = Outside.of(tree, way, epsilon)
+        assert np.all(np.diff(part.prior[part.rank]) <= 0.0)
+        for node in np.flatnonzero(tree.is_leaf):
+            q = part.prior.copy()
+            at = slice(part.ptr[node], part.ptr[node + 1])
+            q[part.ids[at]] += part.extra[at]
+            q[tree.leaf(node).classes] = 0.0
+            assert part.inside[node] > 0.0
+            assert part.inside[node] + part.outside[node] * q.sum() == pytest.approx(1.0)
             if way is not None:
-                assert inside == pytest.approx(1.0 - backoff.mass[node])
+                expected = backoff.mass[node] * backoff.distribution(tree, node)
+                np.testing.assert_allclose(part.outside[node] * q, expected, atol=1e-15)
 
 
 def test_each_absent_class_gets_epsilon_before_renormalising():
-    ((_, inside, outside),) = spread(single_leaf(2, 5), np.array([0], INDEX), None, 0.1)
-    np.testing.assert_allclose(outside, np.array([0.0, 0.0, 0.1, 0.1, 0.1]) / 1.3)
-    assert inside == pytest.approx(1.0 / 1.3)
-
-
-# -- ragged rows -----------------------------------------------------------------------------------
-
-ragged = st.lists(
-    st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=7), min_size=1, max_size=8
-)
-
-
-def pack(rows: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
-    ptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    return ptr, np.concatenate([np.array(row, dtype=PARAM) for row in rows])
-
-
-@given(rows=ragged)
-def test_softmax_of_each_row(rows):
-    ptr, scores = pack(rows)
-    P = ragged_softmax(ptr, scores)
-    assert P.dtype == np.float64
-    for i, row in enumerate(rows):
-        expected = softmax(np.array(row, dtype=PARAM).astype(np.float64))
-        np.testing.assert_allclose(P[ptr[i] : ptr[i + 1]], expected, atol=1e-15)
-
-
-@given(rows=ragged)
-def test_the_first_largest_of_each_row(rows):
-    ptr, scores = pack(rows)
-    at = ragged_argmax(ptr, scores)
-    assert (at - ptr[:-1]).tolist() == [int(np.argmax(np.array(row, PARAM))) for row in rows]
-
-
-def test_ties_go_to_the_first():
-    ptr, scores = pack([[1.0, 3.0, 3.0], [2.0, 2.0], [0.0]])
-    assert ragged_argmax(ptr, scores).tolist() == [1, 3, 5]
-
-
-def test_softmax_of_a_tree():
-    rng = np.random.default_rng(3)
-    tree = random_tree(rng, n_leaves=7, n_features=4)
-    rows = as_rows(rng.standard_normal((50, 4)), "dense")
-    ptr, scores, leaves = leaf_scores(tree, rows, route(tree, rows))
-    P = ragged_softmax(ptr, scores)
-    for i, node in enumerate(leaves):
-        leaf = tree.leaf(node)
-        z = rows[i, leaf.features].astype(np.float64) @ leaf.weights + leaf.bias
-        np.testing.assert_allclose(P[ptr[i] : ptr[i + 1]], softmax(z), atol=1e-6)
+    part = Outside.of(single_leaf(2, 5), None, 0.1)
+    assert part.outside[0] == pytest.approx(0.1 / 1.3)
+    assert part.inside[0] == pytest.approx(1.0 / 1.3)
 
 
 # -- ε ---------------------------------------------------------------------------------------------

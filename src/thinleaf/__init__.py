@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
     from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
+    from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.persist import ModelFileError as ModelFileError
+    from thinleaf.predictor import FrozenTree as FrozenTree
+    from thinleaf.predictor import load as load
     from thinleaf.tree import Tree as Tree
     from thinleaf.tree import TreeError as TreeError
 
@@ -25,6 +28,7 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
+    "FrozenTree": "thinleaf.predictor",
     "LOMTreeClassifier": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
     "OnlineOneVsAllClassifier": "thinleaf.estimators",
@@ -32,11 +36,14 @@ _EXPORTS = {
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
+    "load": "thinleaf.predictor",
+    "load_estimator": "thinleaf.estimators",
 }
 _MODULES = ("metrics",)
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
+    "FrozenTree",
     "LOMTreeClassifier",
     "ModelFileError",
     "OnlineOneVsAllClassifier",
@@ -45,6 +52,8 @@ __all__ = [
     "Tree",
     "TreeError",
     "__version__",
+    "load",
+    "load_estimator",
     "metrics",
 ]
 

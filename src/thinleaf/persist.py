@@ -1,37 +1,58 @@
-"""Files of arrays: safetensors with JSON metadata, written whole or not at all."""
+"""Files of arrays: safetensors with JSON metadata, written whole or not at all, read with distrust.
+
+A file is read by mapping it into memory: its arrays are read-only views, and no page is touched
+before it is needed. The header is checked strictly before any array is made. What the arrays mean
+is checked by whoever asked for them; nothing here knows models. No pickle is ever read.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import mmap
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+import numpy as np
+from safetensors.numpy import save_file
 
 from thinleaf._dtypes import AnyArray
 from thinleaf.tree import Tree, TreeError, array_names
 
 _KEY = "thinleaf"
+_MAX_HEADER = 100_000_000
+_DTYPES: dict[str, type] = {
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32,
+    "I8": np.int8, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
+}  # fmt: skip
 
 
 class ModelFileError(ValueError):
     """A file is not what it should be."""
 
 
+@dataclass(frozen=True)
+class Section:
+    """Some arrays and JSON metadata that belong together."""
+
+    arrays: Mapping[str, AnyArray]
+    metadata: Mapping[str, Any]
+
+
 def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> None:
     """Write arrays and JSON metadata; at any moment there is the old file or the new one."""
-    content = save(
-        {name: array.copy() for name, array in arrays.items()},
-        {_KEY: json.dumps(metadata, allow_nan=False)},
-    )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+            temporary,
+            {_KEY: json.dumps(metadata, allow_nan=False)},
+        )
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
@@ -40,18 +61,98 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[s
 
 
 def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Return what :func:`write_arrays` wrote; :class:`ModelFileError` if the file is broken."""
-    content = path.read_bytes()
+    """Map what :func:`write_arrays` wrote; :class:`ModelFileError` if the file is broken.
+
+    Returns
+    -------
+    arrays : dict
+        Read-only views of the file, which stays open as long as one of them lives.
+    metadata : dict
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < 8:
+            raise ModelFileError(f"{path} is not a thinleaf file: it has {size} bytes")
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        arrays = load(content)
         length = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + length])
-        metadata = json.loads(header["__metadata__"][_KEY])
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} is not a thinleaf file, or is damaged: {error}") from error
-    if not isinstance(metadata, dict):
-        raise ModelFileError(f"{path} is not a thinleaf file: its metadata is no object")
+        _require(length <= min(size - 8, _MAX_HEADER), "its header is longer than the file")
+        header = strict_json(content[8 : 8 + length])
+        metadata = strict_json(_metadata_text(header))
+        _require(isinstance(metadata, dict), "its metadata is no object")
+        arrays = _map_arrays(memoryview(content)[8 + length :], header)
+    except (ValueError, RecursionError) as error:
+        message = f"{path} is not a thinleaf file, or is damaged: {error}"
+        raise ModelFileError(message) from error
     return arrays, metadata
+
+
+def strict_json(text: bytes | str) -> Any:
+    """Parse JSON; duplicate keys, NaN and infinity are errors."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(items)
+        _require(len(out) == len(items), "a JSON object has a key twice")
+        return out
+
+    def constant(name: str) -> Any:
+        raise ValueError(f"{name} is not JSON")
+
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+
+
+def _metadata_text(header: Any) -> str:
+    _require(isinstance(header, dict), "its header is no object")
+    metadata = header.pop("__metadata__", None)
+    _require(isinstance(metadata, dict) and isinstance(metadata.get(_KEY), str), "no metadata")
+    return str(metadata[_KEY])
+
+
+def _map_arrays(content: memoryview, header: Mapping[str, Any]) -> dict[str, AnyArray]:
+    """Return the arrays that a header describes; they must fill the file without gap or overlap."""
+    spans: list[tuple[int, int]] = []
+    arrays: dict[str, AnyArray] = {}
+    for name, entry in header.items():
+        _require(
+            isinstance(entry, dict) and entry.keys() == {"dtype", "shape", "data_offsets"},
+            f"array {name!r} needs dtype, shape and data_offsets",
+        )
+        dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+        if dtype is None:
+            raise ValueError(f"array {name!r} has an unknown dtype")
+        shape, offsets = _sizes(name, entry["shape"]), _sizes(name, entry["data_offsets"])
+        _require(len(shape) <= 4 and len(offsets) == 2, f"array {name!r} has a bad shape")
+        begin, end = offsets
+        itemsize = np.dtype(dtype).itemsize
+        _require(begin <= end <= len(content), f"array {name!r} lies outside the file")
+        _require(math.prod(shape) * itemsize == end - begin, f"array {name!r} has a wrong length")
+        spans.append((begin, end))
+        array = np.frombuffer(content[begin:end], dtype=np.uint8)
+        if array.ctypes.data % itemsize:
+            array = array.copy()
+        arrays[name] = array.view(dtype).reshape(shape)
+    at = 0
+    for begin, end in sorted(spans):
+        _require(begin == at, "arrays overlap or leave gaps")
+        at = end
+    _require(at == len(content), "the file is longer than its arrays")
+    return arrays
+
+
+def _sizes(name: str, values: Any) -> list[int]:
+    valid = isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
+    _require(valid, f"array {name!r} has a bad shape or bad offsets")
+    return list(values)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+# -- what several kinds of file hold ---------------------------------------------------------------
 
 
 def tree_arrays(tree: Tree, prefix: str) -> dict[str, AnyArray]:
@@ -62,12 +163,36 @@ def tree_arrays(tree: Tree, prefix: str) -> dict[str, AnyArray]:
 def tree_from_arrays(
     arrays: Mapping[str, AnyArray], prefix: str, *, n_features: int, n_classes: int
 ) -> Tree:
-    """Return the tree of some arrays, validated."""
+    """Return the tree of some arrays, validated; its arrays are copies."""
     try:
         tree = Tree(
-            n_features, n_classes, **{name: arrays[prefix + name] for name in array_names()}
+            n_features, n_classes, **{name: arrays[prefix + name].copy() for name in array_names()}
         )
         tree.validate()
     except (KeyError, TreeError) as error:
         raise ModelFileError(f"the file holds no valid tree {prefix!r}: {error}") from error
     return tree
+
+
+def pack_strings(texts: list[str], name: str) -> dict[str, AnyArray]:
+    """Return strings as one array of UTF-8 and one of offsets."""
+    encoded = [text.encode("utf-8") for text in texts]
+    ptr = np.cumsum([0, *(len(text) for text in encoded)], dtype=np.int64)
+    return {
+        f"{name}.utf8": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}.ptr": ptr,
+    }
+
+
+def unpack_strings(arrays: Mapping[str, AnyArray], name: str) -> list[str]:
+    """Return what :func:`pack_strings` packed; ``ValueError`` if that cannot be."""
+    try:
+        utf8, ptr = arrays[f"{name}.utf8"], arrays[f"{name}.ptr"]
+    except KeyError as error:
+        raise ValueError(f"{error} is missing") from error
+    _require(utf8.dtype == np.uint8 and utf8.ndim == 1, f"{name}.utf8 must be bytes")
+    valid = ptr.dtype == np.int64 and ptr.ndim == 1 and ptr.size > 0 and ptr[0] == 0
+    _require(valid and ptr[-1] == utf8.size, f"{name}.ptr must rise from 0 to {utf8.size}")
+    _require(bool(np.all(ptr[:-1] <= ptr[1:])), f"{name}.ptr must rise from 0 to {utf8.size}")
+    content = utf8.tobytes()
+    return [content[a:b].decode("utf-8") for a, b in pairwise(ptr.tolist())]

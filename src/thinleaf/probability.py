@@ -8,12 +8,11 @@ and by the class frequencies, so that probabilities sum to one over all classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, IndexArray, OffsetArray, ParamArray
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, AnyArray, IndexArray, OffsetArray
 from thinleaf.inference import Reach
 from thinleaf.tree import Tree
 
@@ -69,6 +68,27 @@ class Backoff:
         backoff = cls(mass, ptr, np.concatenate(ids).astype(INDEX), np.concatenate(counts), prior)
         return backoff.capped(tree)
 
+    def validate(self, tree: Tree) -> None:
+        """Raise ``ValueError`` unless the arrays fit the tree."""
+        n, n_ids = tree.n_nodes, self.ids.size
+        dtypes = {"mass": ACCUM, "ptr": OFFSET, "ids": INDEX, "counts": ACCUM, "prior": ACCUM}
+        fits = (
+            all(getattr(self, name).dtype == dtype for name, dtype in dtypes.items())
+            and self.mass.shape == (n,)
+            and self.prior.shape == (tree.n_classes,)
+            and self.ptr.shape == (n + 1,)
+            and self.ids.shape == self.counts.shape == (n_ids,)
+            and self.ptr[0] == 0
+            and self.ptr[-1] == n_ids
+            and bool(np.all(self.ptr[:-1] <= self.ptr[1:]))
+            and bool(np.all((self.ids >= 0) & (self.ids < tree.n_classes)))
+            and bool(np.all((self.mass >= 0.0) & (self.mass < 1.0)))
+            and bool(np.all(np.isfinite(self.counts) & (self.counts >= 0.0)))
+            and bool(np.all(np.isfinite(self.prior) & (self.prior > 0.0)))
+        )
+        if not fits:
+            raise ValueError("the back-off does not fit the tree")
+
     def distribution(self, tree: Tree, node: int) -> AccumArray:
         """Return the distribution over classes outside a leaf, of shape (n_classes,)."""
         q = _PRIOR_STRENGTH * self.prior
@@ -92,43 +112,83 @@ class Backoff:
         return Backoff(mass, self.ptr, self.ids, self.counts, self.prior)
 
 
-def spread(
-    tree: Tree, leaves: IndexArray, backoff: Backoff | None, epsilon: float
-) -> Iterator[tuple[int, float, AccumArray]]:
-    """Yield each leaf in ``leaves`` with its inside mass and the probabilities outside it.
+@dataclass(frozen=True)
+class Outside:
+    """What predictors give to classes outside a leaf: ``outside[leaf]·(prior + extra)``.
 
-    With a back-off, that; else each outside class gets ``epsilon`` before renormalising.
+    Attributes
+    ----------
+    inside : ndarray of shape (n_nodes,)
+        Probability that a leaf leaves to its own classes.
+    outside : ndarray of shape (n_nodes,)
+    prior, rank : ndarray of shape (n_classes,)
+        The same for all leaves; classes in the order in which they come when a leaf lacks them.
+    ptr, ids, extra : ragged
+        Classes that a leaf has seen though it does not hold them, the most probable first.
     """
-    for node in np.unique(leaves).tolist():
-        if backoff is not None:
-            mass = float(backoff.mass[node])
-            yield node, 1.0 - mass, mass * backoff.distribution(tree, node)
-        else:
-            classes = tree.leaf(node).classes
-            # the top of k classes has at least 1/k: it stays the most probable
-            outside = np.full(tree.n_classes, min(epsilon, 0.999 / classes.size), dtype=ACCUM)
-            outside[classes] = 0.0
-            total = 1.0 + outside.sum()
-            yield node, 1.0 / total, outside / total
 
+    inside: AccumArray
+    outside: AccumArray
+    prior: AccumArray
+    rank: IndexArray
+    ptr: OffsetArray
+    ids: IndexArray
+    extra: AccumArray
 
-def ragged_softmax(ptr: OffsetArray, scores: ParamArray) -> AccumArray:
-    """Return the softmax of each row of ragged scores."""
-    starts = ptr[:-1]
-    sizes = np.diff(ptr)
-    top = np.maximum.reduceat(scores, starts).astype(ACCUM)
-    out: AccumArray = np.exp(scores - np.repeat(top, sizes))
-    out /= np.repeat(np.add.reduceat(out, starts), sizes)
-    return out
+    @classmethod
+    def of(cls, tree: Tree, backoff: Backoff | None, epsilon: float) -> Outside:
+        """Return a back-off in this form; without one, each outside class gets ``epsilon``."""
+        return cls._backoff(tree, backoff) if backoff else cls._epsilon(tree, epsilon)
 
+    @classmethod
+    def _backoff(cls, tree: Tree, backoff: Backoff) -> Outside:
+        prior = _PRIOR_STRENGTH * backoff.prior
+        outside = np.zeros(tree.n_nodes, dtype=ACCUM)
+        order = np.arange(backoff.ids.size)
+        for node in np.flatnonzero(tree.is_leaf).tolist():
+            begin, end = backoff.ptr[node], backoff.ptr[node + 1]
+            ids, counts = backoff.ids[begin:end], backoff.counts[begin:end]
+            absent = np.ones(tree.n_classes, dtype=np.bool_)
+            absent[tree.leaf(node).classes] = False
+            total = prior[absent].sum() + counts.sum()
+            outside[node] = backoff.mass[node] / total if total > 0.0 else 0.0
+            order[begin:end] = begin + np.lexsort((ids, -prior[ids], -(prior[ids] + counts)))
+        rank = np.lexsort((np.arange(prior.size), -prior)).astype(INDEX)
+        return cls(
+            1.0 - backoff.mass, outside, prior, rank,
+            backoff.ptr, backoff.ids[order], backoff.counts[order],
+        )  # fmt: skip
 
-def ragged_argmax(ptr: OffsetArray, scores: ParamArray) -> OffsetArray:
-    """Return where in ``scores`` the first largest of each row stands."""
-    sizes = np.diff(ptr)
-    is_top = scores == np.repeat(np.maximum.reduceat(scores, ptr[:-1]), sizes)
-    at = np.flatnonzero(is_top)
-    first = np.searchsorted(at, ptr[:-1])
-    return at[first]
+    @classmethod
+    def _epsilon(cls, tree: Tree, epsilon: float) -> Outside:
+        sizes = np.maximum(np.diff(tree.class_ptr), 1)
+        # the top of k classes has at least 1/k: it stays the most probable
+        each = np.minimum(epsilon, 0.999 / sizes)
+        total = 1.0 + each * (tree.n_classes - sizes)
+        frequency = np.bincount(tree.class_ids, minlength=tree.n_classes)
+        rank = np.lexsort((np.arange(tree.n_classes), -frequency)).astype(INDEX)
+        return cls(
+            1.0 / total,
+            each / total,
+            np.ones(tree.n_classes, dtype=ACCUM),
+            rank,
+            np.zeros(tree.n_nodes + 1, dtype=OFFSET),
+            np.empty(0, INDEX),
+            np.empty(0, ACCUM),
+        )
+
+    def of_leaves(self, leaves: AnyArray) -> dict[str, AnyArray]:
+        """Return the arrays with an entry for each of some leaves, ascending, instead of nodes."""
+        sizes = np.diff(self.ptr)[leaves]
+        return {
+            "inside": self.inside[leaves],
+            "outside": self.outside[leaves],
+            "prior": self.prior,
+            "rank": self.rank,
+            "extra_ptr": np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+            "extra_ids": self.ids,
+            "extra": self.extra,
+        }
 
 
 def tune_epsilon(

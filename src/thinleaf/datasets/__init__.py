@@ -1,5 +1,22 @@
-"""Data sets: where examples and figures get theirs. Nothing here knows a tree."""
+"""Data: readers of files, and the data set of examples and figures. Nothing here knows a tree."""
 
+from thinleaf.datasets.examples import FeatureRows, TextRows, concatenate, label_array, label_kind
+from thinleaf.datasets.files import ExampleReader, open_examples, read_examples
+from thinleaf.datasets.formats import Layout
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
+from thinleaf.datasets.lines import DataFileError
 
-__all__ = ["TextSplit", "load_icd10cm"]
+__all__ = [
+    "DataFileError",
+    "ExampleReader",
+    "FeatureRows",
+    "Layout",
+    "TextRows",
+    "TextSplit",
+    "concatenate",
+    "label_array",
+    "label_kind",
+    "load_icd10cm",
+    "open_examples",
+    "read_examples",
+]

@@ -1,10 +1,14 @@
 """scikit-learn classes, one file each: the only place that validates what users give."""
 
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.estimators.files import load_estimator
 from thinleaf.estimators.lom_tree import LOMTreeClassifier
 from thinleaf.estimators.online_one_vs_all import OnlineOneVsAllClassifier
 from thinleaf.estimators.recall_tree import RecallTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
+
+TREE_CLASSIFIERS = ("AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier")
+"""What a model file may hold to train on."""
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
@@ -12,4 +16,5 @@ __all__ = [
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
     "SoftmaxTreeClassifier",
+    "load_estimator",
 ]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 from thinleaf.estimators.progress import RoundLines
@@ -21,11 +21,13 @@ from thinleaf.execution import executor_for
 from thinleaf.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.growth.expand import Grown, Growth, best_round, grow
 from thinleaf.growth.init import Init, InitialTree, initial_tree, node_seed
+from thinleaf.kernels.rows import CSR
 from thinleaf.objective import Absent
 from thinleaf.tao import TrainingData
 from thinleaf.tree import Tree
 
 _CLASSES_PER_LEAF = 50
+_ROUNDS = 5
 _FAIR_SHARES = 4
 _LIMITS = {"max_rounds", "max_depth", "max_leaves", "max_seconds", "patience"}
 _NOT_SHAPING = _LIMITS | {
@@ -70,8 +72,12 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         Sweeps over the whole tree in a round, at the most.
     expansion_sweeps : int
         Sweeps over a replacement, at the most.
-    max_rounds, max_depth, max_leaves : int, optional
-        Limits of growth; fewer rounds or less depth keep more classes in a leaf.
+    max_rounds : int or "auto", optional
+        Rounds of growth at the most; None is no limit. ``"auto"`` is 5 for dense and 0 for sparse
+        input: on text the initial tree, with small ``overlap``, had the fewest errors of all, and
+        rounds trade errors for fewer multiplications.
+    max_depth, max_leaves : int, optional
+        Limits of growth; less depth keeps more classes in a leaf.
     max_seconds : float, optional
         Growth ends at the first sweep over the whole tree after this time. Results then depend on
         the machine.
@@ -136,7 +142,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         "expansion_depth": [Interval(Integral, 1, 2, closed="both")],
         "max_sweeps": [Interval(Integral, 1, None, closed="left")],
         "expansion_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "max_rounds": [Interval(Integral, 0, None, closed="left"), None],
+        "max_rounds": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"}), None],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
         "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
@@ -154,7 +160,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         init: Init | Literal["auto"] = "auto",
         max_sweeps: int = 15,
         expansion_sweeps: int = 10,
-        max_rounds: int | None = 5,
+        max_rounds: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         max_leaves: int | None = None,
         max_seconds: float | None = None,
@@ -164,7 +170,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         leaf_ridge: float | None = None,
         absent: Absent = "constant",
         beta: float = 10.0,
-        overlap: float | None = 0.05,
+        overlap: float | Literal["auto"] | None = "auto",
         monotone: bool = False,
         tol: float = 1e-3,
         max_newton: int = 20,
@@ -313,12 +319,17 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             self._init(data),
             self.expansion_sweeps,
             self.max_sweeps,
-            self.max_rounds,
+            self._rounds(data),
             self.max_depth,
             self.max_leaves,
             self.max_seconds,
             self.patience,
         )
+
+    def _rounds(self, data: TrainingData) -> int | None:
+        if self.max_rounds == "auto":
+            return 0 if isinstance(data.X, CSR) else _ROUNDS
+        return self.max_rounds
 
     def _keep(self, grown: Grown, data: TrainingData, held: TrainingData | None) -> None:
         if grown.ended == "interrupted":

@@ -1,8 +1,8 @@
-"""What every tree classifier does once it has a tree: predict."""
+"""What every tree classifier does once it has a tree: freeze, predict, save."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 from numbers import Integral
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray, OffsetArray
-from thinleaf.estimators.inputs import as_rows, class_ids
-from thinleaf.inference import leaf_of_rows, leaf_scores, route
+from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf.estimators.files import training_section, training_summary
+from thinleaf.inputs import as_rows
 from thinleaf.kernels.rows import Rows
 from thinleaf.metrics import mean_flops
-from thinleaf.probability import Backoff, ragged_argmax, ragged_softmax, spread
+from thinleaf.packing import WeightType, pack
+from thinleaf.predictor import FrozenTree
+from thinleaf.probability import Backoff, Outside
 from thinleaf.tree import Tree
 
 
@@ -30,12 +32,48 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     backoff_ : Backoff or None
         If None, classes outside a leaf get ``epsilon_`` before renormalising.
     epsilon_ : float
+    sparse_input_ : bool
+        Whether the training rows were sparse: what the frozen form is laid out for.
     """
 
     tree_: Tree
     classes_: AnyArray
     backoff_: Backoff | None
     epsilon_: float
+    sparse_input_: bool
+
+    def freeze(self, *, beam: int = 1, weights: WeightType = "float32") -> FrozenTree:
+        """Return the model in the form that is deployed: packed, immutable, without training.
+
+        Parameters
+        ----------
+        beam : int
+            How many paths a row takes; 1 is the papers' single path.
+        weights : {"float32", "float16", "int8"}
+            Type of the leaf weights; see :meth:`FrozenTree.quantization_report`.
+
+        Returns
+        -------
+        model : FrozenTree
+        """
+        model = self._predictor
+        if weights != "float32":
+            model = model.quantized(weights)
+        return model.with_beam(beam) if beam != 1 else model
+
+    def save(self, path: str | os.PathLike[str], *, trainable: bool = False) -> None:
+        """Write the frozen model to a file that :func:`thinleaf.load` opens.
+
+        Parameters
+        ----------
+        path : path-like
+        trainable : bool
+            Also write what :func:`thinleaf.load_estimator` needs to give this estimator back.
+        """
+        model = self.freeze()
+        if trainable:
+            model = model.with_sections(training=training_section(self))
+        model.save(path)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the top class of the leaf that each row reaches.
@@ -48,9 +86,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         y : ndarray of shape (n_rows,)
         """
-        ptr, scores, leaves = self._score(self._rows(X))
-        class_ids = self._slots(leaves, ptr, ragged_argmax(ptr, scores))
-        return self.classes_[class_ids]
+        return self._predictor.predict(self._rows(X), n_jobs=self._n_threads)
 
     def predict_proba(self, X: Any) -> AccumArray:
         """Return the probability of every class; rows sum to one.
@@ -61,15 +97,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         P : ndarray of shape (n_rows, n_classes)
         """
-        ptr, scores, leaves = self._score(self._rows(X))
-        P = np.empty((leaves.size, self.classes_.size), dtype=ACCUM)
-        probabilities = ragged_softmax(ptr, scores)
-        for node, inside, outside in self._spread(leaves):
-            classes = self.tree_.leaf(node).classes
-            rows = np.flatnonzero(leaves == node)
-            P[rows] = outside
-            P[np.ix_(rows, classes)] = inside * probabilities[_block(ptr, rows, classes.size)]
-        return P
+        return self._predictor.predict_proba(self._rows(X), n_jobs=self._n_threads)
 
     def predict_log_proba(self, X: Any) -> AccumArray:
         """Return the logarithm of :meth:`predict_proba`."""
@@ -91,25 +119,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities : ndarray of shape (n_rows, k)
             As in ``predict_proba``, without ever making that matrix.
         """
-        X = self._rows(X)
-        if not isinstance(k, Integral) or not 1 <= k <= self.classes_.size:
-            raise ValueError(f"k must be an integer in 1..{self.classes_.size}, got {k!r}")
-        ptr, scores, leaves = self._score(X)
-        probabilities = ragged_softmax(ptr, scores)
-        top = np.empty((leaves.size, k), dtype=INDEX)
-        top_p = np.empty((leaves.size, k), dtype=ACCUM)
-        for node, inside, outside in self._spread(leaves):
-            classes = self.tree_.leaf(node).classes
-            rows = np.flatnonzero(leaves == node)
-            others = _best_others(outside, classes, self._prior(), k)
-            candidates = np.concatenate([classes, others])
-            p = np.empty((rows.size, candidates.size), dtype=ACCUM)
-            p[:, : classes.size] = inside * probabilities[_block(ptr, rows, classes.size)]
-            p[:, classes.size :] = outside[others]
-            best = np.argsort(-p, axis=1, kind="stable")[:, :k]
-            top[rows] = candidates[best]
-            top_p[rows] = np.take_along_axis(p, best, axis=1)
-        return self.classes_[top], top_p
+        return self._predictor.predict_topk(self._rows(X), k, n_jobs=self._n_threads)
 
     def label_proba(self, X: Any, y: npt.ArrayLike, *, smooth: bool = True) -> AccumArray:
         """Return the probability of one given label for each row.
@@ -127,20 +137,8 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         p : ndarray of shape (n_rows,)
         """
-        X = self._rows(X)
-        ptr, scores, leaves = self._score(X)
-        ids = class_ids(self.classes_, np.asarray(y))
-        if ids.shape != leaves.shape:
-            raise ValueError(f"y must have one label a row ({leaves.size}), got {ids.shape}")
-        probabilities = ragged_softmax(ptr, scores)
-        out = np.zeros(leaves.size, dtype=ACCUM)
-        for node, inside, outside in self._spread(leaves, smooth):
-            classes = self.tree_.leaf(node).classes
-            rows = np.flatnonzero(leaves == node)
-            slot = np.minimum(np.searchsorted(classes, ids[rows]), classes.size - 1)
-            held = classes[slot] == ids[rows]
-            out[rows] = np.where(held, inside * probabilities[ptr[rows] + slot], outside[ids[rows]])
-        return out
+        rows = self._rows(X)
+        return self._predictor.label_proba(rows, y, smooth=smooth, n_jobs=self._n_threads)
 
     def n_absent(self, X: Any) -> IndexArray:
         """Return how many classes the leaf that each row reaches lacks."""
@@ -155,8 +153,7 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         leaves : ndarray of shape (n_rows,)
         """
-        X = self._rows(X)
-        return leaf_of_rows(self.tree_, route(self.tree_, X))
+        return self._predictor.apply(self._rows(X), n_jobs=self._n_threads)
 
     def mean_flops(self, X: Any) -> float:
         """Return the mean multiplications of a prediction; see :mod:`thinleaf.metrics`."""
@@ -169,42 +166,35 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM))
 
-    def _score(self, X: Rows) -> tuple[OffsetArray, AnyArray, IndexArray]:
-        return leaf_scores(self.tree_, X, route(self.tree_, X))
+    @property
+    def _n_threads(self) -> int:
+        n_jobs = getattr(self, "n_jobs", None)
+        return int(n_jobs) if isinstance(n_jobs, Integral) else 1
 
-    def _slots(self, leaves: IndexArray, ptr: OffsetArray, at: OffsetArray) -> IndexArray:
-        """Return the class ids of positions in ragged scores."""
-        ids: IndexArray = self.tree_.class_ids[self.tree_.class_ptr[leaves] + at - ptr[:-1]]
-        return ids
+    @property
+    def _predictor(self) -> FrozenTree:
+        """The frozen form of ``tree_``, made when it is first needed."""
+        check_is_fitted(self)
+        cached = self.__dict__.get("_frozen")
+        if cached is None or cached[0] is not self.tree_:
+            cached = (self.tree_, self._freeze())
+            self._frozen = cached
+        return cached[1]
 
-    def _spread(
-        self, leaves: IndexArray, smooth: bool = True
-    ) -> Iterator[tuple[int, float, AccumArray]]:
-        if smooth:
-            return spread(self.tree_, leaves, self.backoff_, self.epsilon_)
-        return spread(self.tree_, leaves, None, 0.0)
+    def _freeze(self) -> FrozenTree:
+        outside = Outside.of(self.tree_, self.backoff_, self.epsilon_)
+        names = getattr(self, "feature_names_in_", None)
+        return FrozenTree(
+            pack(self.tree_, outside, sparse=self.sparse_input_),
+            self.classes_,
+            feature_names=None if names is None else [str(name) for name in names],
+            summary=training_summary(self),
+        )
 
-    def _prior(self) -> AccumArray:
-        """Return what ranks classes of probability zero."""
-        if self.backoff_ is not None:
-            return self.backoff_.prior
-        return np.bincount(self.tree_.class_ids, minlength=self.classes_.size).astype(ACCUM)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _block(ptr: OffsetArray, rows: AnyArray, k: int) -> AnyArray:
-    """Return where the k scores of each row stand, of shape (n_rows, k)."""
-    return ptr[rows][:, None] + np.arange(k)
-
-
-def _best_others(outside: AccumArray, classes: IndexArray, prior: AccumArray, k: int) -> IndexArray:
-    """Return the k most probable classes that a leaf lacks; ties and zeros by their frequency."""
-    absent = np.ones(outside.size, dtype=np.bool_)
-    absent[classes] = False
-    ids = np.flatnonzero(absent)
-    ranked = np.lexsort((ids, -prior[ids], -outside[ids]))[:k]
-    return ids[ranked].astype(INDEX)

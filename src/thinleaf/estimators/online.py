@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.arrivals import Arrivals
-from thinleaf.estimators.inputs import as_rows, as_weights, hashed
 from thinleaf.estimators.progress import ProgressLines
 from thinleaf.estimators.tao import seed_sequence
+from thinleaf.inputs import as_rows, as_weights, hashed
 from thinleaf.kernels.rows import Rows
 from thinleaf.online.flow import LOSSES
 from thinleaf.online.growing import OnlineModel, flattened, restored

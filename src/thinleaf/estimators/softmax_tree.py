@@ -62,11 +62,12 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         all rows; or none, routers then ignore such rows (the paper finds that this fails).
     beta : float
         The constant.
-    overlap : float, optional
+    overlap : float or "auto", optional
         A row trains each node with the weight of its path probability there, also nodes that it
         only nearly reaches: with at least this probability. It makes trees generalise much better.
-        Smaller gives fewer errors, more classes a leaf and longer fits. None trains a node with
-        just the rows that reach it, as in the papers.
+        Smaller gives fewer errors, more classes a leaf and longer fits. ``"auto"`` is 0.05 for
+        dense and 0.01 for sparse input. None trains a node with just the rows that reach it, as in
+        the papers.
     monotone : bool
         Take a node's new parameters only if they do not raise the objective. Safe, but it settles
         for worse trees. Needs ``overlap=None``.
@@ -146,7 +147,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         leaf_ridge: float | None = None,
         absent: Absent = "constant",
         beta: float = 10.0,
-        overlap: float | None = 0.05,
+        overlap: float | Literal["auto"] | None = "auto",
         monotone: bool = False,
         tol: float = 1e-4,
         max_newton: int = 20,

@@ -15,10 +15,10 @@ from sklearn.utils.validation import validate_data
 
 from thinleaf._dtypes import PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.base import BaseTreeClassifier
-from thinleaf.estimators.inputs import as_rows, as_weights, class_ids, mean_square_norm
 from thinleaf.growth.init import Init
 from thinleaf.growth.prune import prune
 from thinleaf.inference import leaf_of_rows, losses, route
+from thinleaf.inputs import as_rows, as_weights, class_ids, mean_square_norm
 from thinleaf.kernels.rows import CSR
 from thinleaf.objective import Absent, Objective, Penalty
 from thinleaf.probability import Backoff, tune_epsilon
@@ -26,6 +26,8 @@ from thinleaf.solvers.problem import Precision
 from thinleaf.tao import Settings, TrainingData, canonical
 from thinleaf.tree import Tree
 
+DENSE_OVERLAP = 0.05
+SPARSE_OVERLAP = 0.01
 ROUTER_RIDGE = 0.1
 LEAF_RIDGE = 0.005
 
@@ -44,7 +46,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         "leaf_ridge": [Interval(Real, 0, None, closed="left"), None],
         "absent": [StrOptions({"constant", "zero_one", "drop"})],
         "beta": [Interval(Real, 0, None, closed="neither")],
-        "overlap": [Interval(Real, 0, 0.5, closed="right"), None],
+        "overlap": [Interval(Real, 0, 0.5, closed="right"), StrOptions({"auto"}), None],
         "monotone": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_newton": [Interval(Integral, 1, None, closed="left")],
@@ -68,7 +70,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         leaf_ridge: float | None,
         absent: Absent,
         beta: float,
-        overlap: float | None,
+        overlap: float | Literal["auto"] | None,
         monotone: bool,
         tol: float,
         max_newton: int,
@@ -177,7 +179,10 @@ class BaseTaoClassifier(BaseTreeClassifier):
             Penalty(self.leaf_l1, leaf_ridge),
         )
         precision = Precision(self.tol, self.max_newton)
-        return Settings(objective, leaf_limits, precision, self.monotone, self.overlap)
+        overlap = self.overlap
+        if overlap == "auto":
+            overlap = SPARSE_OVERLAP if isinstance(data.X, CSR) else DENSE_OVERLAP
+        return Settings(objective, leaf_limits, precision, self.monotone, overlap)
 
     # -- after training ----------------------------------------------------------------------------
 
@@ -187,6 +192,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         tree.validate()
         reach = route(tree, data.X)
         self.tree_ = tree
+        self.sparse_input_ = isinstance(data.X, CSR)
         absent = np.isinf(losses(tree, data.X, data.y, reach)[0])
         self.coverage_ = 1.0 - float(data.weight[absent].sum() / data.weight.sum())
         self.backoff_ = None
@@ -196,6 +202,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
             self.backoff_ = backoff if held is None else _calibrated(backoff, tree, held)
         elif self.zero_probability == "epsilon":
             self.epsilon_ = self.epsilon or _tuned_epsilon(tree, held)
+        self.freeze()
 
 
 def _calibrated(backoff: Backoff, tree: Tree, held: TrainingData) -> Backoff:

@@ -19,6 +19,7 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
 }
+_STRICT = _OPTIONS | {"fastmath": False}
 
 
 def kernel(function: F) -> F:
@@ -42,11 +43,21 @@ def exact_kernel(function: F) -> F:
 
 
 def strict_kernel(function: F) -> F:
-    """Compile a function that other kernels call: plain IEEE arithmetic, in the order written.
+    """Compile as :func:`kernel` does, but with every operation as written, nothing fused.
 
-    Every copy of it gives the same bits, so that it need not be inlined.
+    Such code has the same bits in every copy and on every machine, so strict kernels may call each
+    other; for sums that should vectorise, write the lanes.
     """
-    return _compile(function, _OPTIONS | {"fastmath": False, "_nrt": False})
+    return _compile(function, _STRICT)
+
+
+def bare_kernel(function: F) -> F:
+    """Compile as :func:`strict_kernel` does, without counting references to arrays.
+
+    For long-lived states of many arrays, where counting would take most of the time. Such a kernel
+    cannot allocate: all arrays are the caller's.
+    """
+    return _compile(function, _STRICT | {"_nrt": False})
 
 
 def _compile(function: F, options: dict[str, Any]) -> F:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import bare_kernel
 
 LOGISTIC: Final = 0
 SQUARED: Final = 1
@@ -23,7 +23,7 @@ _SETTLED = 36.0
 """Margin above which logistic loss moves nothing: e⁻³⁶ is below the last bit of a double."""
 
 
-@strict_kernel
+@bare_kernel
 def slope(loss: int, prediction: float, label: float) -> float:
     """Return ∂loss/∂prediction: of log(1 + exp(-yp)), or of (p - y)²/2."""
     if loss == SQUARED:
@@ -31,7 +31,7 @@ def slope(loss: int, prediction: float, label: float) -> float:
     return -label / (1.0 + math.exp(min(label * prediction, 700.0)))
 
 
-@strict_kernel
+@bare_kernel
 def flow(loss: int, prediction: float, label: float, time: float) -> float:
     """Return the prediction after ``time`` on its way towards ``label``."""
     if loss == SQUARED:
@@ -39,7 +39,7 @@ def flow(loss: int, prediction: float, label: float, time: float) -> float:
     return label * logistic_flow(label * prediction, time)
 
 
-@strict_kernel
+@bare_kernel
 def logistic_flow(margin: float, time: float) -> float:
     """Return z of z + exp(z) = m + exp(m) + t: where dm/dt = 1/(1 + exp(m)) leads in time t.
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, IndexArray, OffsetArray
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import bare_kernel
 from thinleaf.online.tables import (
     COUNT,
     EMPTY,
@@ -83,20 +83,20 @@ def enlarged_histograms(histograms: Histograms, n_nodes: int, n_slots: int) -> H
     )
 
 
-@strict_kernel
+@bare_kernel
 def xlog2x(x: float) -> float:
     """Return x·log₂ x, 0 at 0."""
     return x * math.log2(x) if x > 0.0 else 0.0
 
 
-@strict_kernel
+@bare_kernel
 def count_of(histograms: Histograms, node: int, label: int) -> float:
     """Return how often a label has reached a node."""
     at = find(histograms.counts, node, label)
     return histograms.counts.values[at, 0] if at != EMPTY else 0.0
 
 
-@strict_kernel
+@bare_kernel
 def entropy_gain(histograms: Histograms, node: int, label: int, weight: float) -> float:
     """Return how much one more label adds to the entropy of a node's labels, summed over them.
 
@@ -108,7 +108,7 @@ def entropy_gain(histograms: Histograms, node: int, label: int, weight: float) -
     return of_total - (xlog2x(count + weight) - xlog2x(count))
 
 
-@strict_kernel
+@bare_kernel
 def recall_bound(held: float, total: float, multiplier: float) -> float:
     """Return the empirical Bernstein lower bound on recall, equation 1, with λ as multiplier."""
     if total <= 0.0:
@@ -118,7 +118,7 @@ def recall_bound(held: float, total: float, multiplier: float) -> float:
     return recall - deviation - multiplier / total
 
 
-@strict_kernel
+@bare_kernel
 def update_candidates(
     histograms: Histograms,
     node: int,
@@ -142,7 +142,7 @@ def update_candidates(
     )
 
 
-@strict_kernel
+@bare_kernel
 def _slot_for(
     histograms: Histograms, node: int, label: int, count: float, max_candidates: int
 ) -> int:
@@ -163,7 +163,7 @@ def _slot_for(
     return least if count > histograms.candidate_counts[node, least] else EMPTY
 
 
-@strict_kernel
+@bare_kernel
 def refill_candidates(
     histograms: Histograms, node: int, max_candidates: int, multiplier: float
 ) -> None:
@@ -188,7 +188,7 @@ def refill_candidates(
     )
 
 
-@strict_kernel
+@bare_kernel
 def _comes_first(counts: Tables, a: int, b: int) -> bool:
     """Whether the label of slot ``a`` is the more frequent one; of equal ones, the older label."""
     if counts.values[a, 0] != counts.values[b, 0]:
@@ -196,7 +196,7 @@ def _comes_first(counts: Tables, a: int, b: int) -> bool:
     return bool(counts.keys[a] < counts.keys[b])
 
 
-@strict_kernel
+@bare_kernel
 def _is_candidate(histograms: Histograms, node: int, label: int) -> bool:
     found = False
     for slot in range(histograms.n_candidates[node]):

@@ -31,7 +31,7 @@ from thinleaf._dtypes import (
     OffsetArray,
     ParamArray,
 )
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import bare_kernel
 from thinleaf.online.flow import flow, slope
 from thinleaf.online.rows import Row, Scales
 from thinleaf.online.tables import (
@@ -132,7 +132,7 @@ def new_scratch(n_entries: int, n_path: int, *, dense: bool) -> Scratch:
 # -- scoring and learning with some models ---------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def score(models: Models, row: Row, some: IndexArray, n: int, scratch: Scratch) -> None:
     """Fill ``scratch.score`` with the predictions of the first ``n`` models of ``some``."""
     for c in range(n):
@@ -143,7 +143,7 @@ def score(models: Models, row: Row, some: IndexArray, n: int, scratch: Scratch) 
         _score_feature(models.extra, row.extra[e], 1.0, some, n, at, scratch.slots, scratch.score)
 
 
-@strict_kernel
+@bare_kernel
 def learn(
     models: Models,
     row: Row,
@@ -200,7 +200,7 @@ def learn(
 # -- tables of features ----------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def _score_feature(
     tables: Tables,
     feature: int,
@@ -223,7 +223,7 @@ def _score_feature(
             scores[c] += x * tables.values[slot, 0]
 
 
-@strict_kernel
+@bare_kernel
 def _adapt_feature(
     tables: Tables,
     feature: int,
@@ -264,12 +264,12 @@ def _adapt_feature(
         update[REACH, c] += entry * rate
 
 
-@strict_kernel
+@bare_kernel
 def _adds(adding: int, c: int) -> bool:
     return c == adding or adding == EVERY
 
 
-@strict_kernel
+@bare_kernel
 def _move_feature(
     values: ParamArray, n: int, at: int, slots: OffsetArray, rates: ParamArray, update: AccumArray
 ) -> None:
@@ -281,7 +281,7 @@ def _move_feature(
 # -- dense blocks ----------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def _dot(a: ParamArray, b: ParamArray) -> float:
     """Return a·b, summed in eight lanes."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0.0)
@@ -301,7 +301,7 @@ def _dot(a: ParamArray, b: ParamArray) -> float:
     return float(((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7)))
 
 
-@strict_kernel
+@bare_kernel
 def _adapt_block(squares: ParamArray, x: ParamArray, square: float, rates: ParamArray) -> None:
     factor = np.float32(square)
     for f in range(x.size):
@@ -310,7 +310,7 @@ def _adapt_block(squares: ParamArray, x: ParamArray, square: float, rates: Param
         rates[f] = x[f] / np.sqrt(total) if total > np.float32(0.0) else np.float32(0.0)
 
 
-@strict_kernel
+@bare_kernel
 def _move_block(weights: ParamArray, rates: ParamArray, step: float) -> None:
     factor = np.float32(step)
     for f in range(rates.size):

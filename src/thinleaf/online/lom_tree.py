@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import bare_kernel
 from thinleaf.kernels.rows import Rows
 from thinleaf.online.flow import LOGISTIC
 from thinleaf.online.linear import (
@@ -85,7 +85,7 @@ class Settings(NamedTuple):
 # -- prediction ------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def leaf_of(tree: LomTree, row: Row, scratch: Scratch) -> int:
     """Return the leaf that a row reaches."""
     node = ROOT
@@ -94,7 +94,7 @@ def leaf_of(tree: LomTree, row: Row, scratch: Scratch) -> int:
     return node
 
 
-@strict_kernel
+@bare_kernel
 def route(tree: LomTree, row: Row, node: int, scratch: Scratch) -> float:
     """Return f(x) of a node's router."""
     scratch.models[0] = tree.nodes[node, ROUTER]
@@ -102,13 +102,13 @@ def route(tree: LomTree, row: Row, node: int, scratch: Scratch) -> float:
     return float(scratch.score[0])
 
 
-@strict_kernel
+@bare_kernel
 def side_of(f: float) -> int:
     """Return which child a router's output leads to."""
     return RIGHT if f > 0.0 else LEFT
 
 
-@strict_kernel
+@bare_kernel
 def direction(loss: int, f: float) -> float:
     """Return h in [-1, 1]: P(right) - P(left) with logistic loss, else the clipped output."""
     if loss == LOGISTIC:
@@ -119,7 +119,7 @@ def direction(loss: int, f: float) -> float:
 # -- learning --------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def train(
     tree: LomTree, row: Row, label: int, weight: float, settings: Settings, scratch: Scratch
 ) -> None:
@@ -144,7 +144,7 @@ def train(
         update_smallest(tree, node)
 
 
-@strict_kernel
+@bare_kernel
 def update_router(
     tree: LomTree,
     row: Row,
@@ -172,7 +172,7 @@ def update_router(
     return f
 
 
-@strict_kernel
+@bare_kernel
 def count(tree: LomTree, node: int, label: int, weight: float) -> int:
     """Count a label at a node; return where it stands in the node's table."""
     at = find_or_insert(tree.labels, node, label)
@@ -186,7 +186,7 @@ def count(tree: LomTree, node: int, label: int, weight: float) -> int:
 # -- structure -------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def split(tree: LomTree, leaf: int) -> None:
     """Turn a leaf into a new router with two leaves."""
     first, router = tree.sizes[N_NODES], tree.sizes[N_ROUTERS]
@@ -195,7 +195,7 @@ def split(tree: LomTree, leaf: int) -> None:
     become_router(tree, leaf, router, first, first + 1)
 
 
-@strict_kernel
+@bare_kernel
 def swap(tree: LomTree, leaf: int, resistance: float) -> None:
     """Let a large leaf take over the router above the smallest leaf, whose sibling moves up.
 
@@ -219,7 +219,7 @@ def swap(tree: LomTree, leaf: int, resistance: float) -> None:
     become_router(tree, leaf, tree.nodes[parent, ROUTER], smallest, parent)
 
 
-@strict_kernel
+@bare_kernel
 def smallest_leaf(tree: LomTree) -> int:
     """Return the leaf with the fewest examples."""
     node = ROOT
@@ -229,7 +229,7 @@ def smallest_leaf(tree: LomTree) -> int:
     return node
 
 
-@strict_kernel
+@bare_kernel
 def become_router(tree: LomTree, node: int, router: int, left: int, right: int) -> None:
     """Give a leaf a router and two empty leaves, which start with half of its size each."""
     size = tree.stats[node, SMALLEST]
@@ -251,7 +251,7 @@ def become_router(tree: LomTree, node: int, router: int, left: int, right: int) 
     update_smallest(tree, left)
 
 
-@strict_kernel
+@bare_kernel
 def update_smallest(tree: LomTree, node: int) -> None:
     """Carry a changed size up the tree, as far as it matters."""
     while tree.nodes[node, PARENT] != NO_CHILD:
@@ -266,7 +266,7 @@ def update_smallest(tree: LomTree, node: int) -> None:
 # -- the stream ------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def learn_rows(
     tree: LomTree,
     stream: Stream,
@@ -291,7 +291,7 @@ def learn_rows(
     return stream.order.size
 
 
-@strict_kernel
+@bare_kernel
 def has_room(tree: LomTree, row: Row, needed: OffsetArray) -> bool:
     """Whether arrays are large enough for what one example may add; fill in what is needed."""
     n_classes, longest = tree.labels.owners[ROOT, COUNT] + 1, tree.sizes[DEEPEST] + 1
@@ -305,7 +305,7 @@ def has_room(tree: LomTree, row: Row, needed: OffsetArray) -> bool:
     )
 
 
-@strict_kernel
+@bare_kernel
 def find_leaves(tree: LomTree, X: Rows, scratch: Scratch, leaves: IndexArray) -> None:
     """Fill in the leaf that each row reaches."""
     for i in range(leaves.size):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, IndexArray, OffsetArray
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import bare_kernel
 from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.online.growing import with_models, with_slots
 from thinleaf.online.linear import (
@@ -97,7 +97,7 @@ class OneVsAllModel:
         return new_scratch(longest(X), 0, dense=isinstance(X, np.ndarray))
 
 
-@strict_kernel
+@bare_kernel
 def _score_block(model: OneVsAll, row: Row, first: int, scratch: Scratch) -> int:
     """Score the next classes from ``first`` on; return their number."""
     n = int(min(model.n_classes[0] - first, MOST_MODELS))
@@ -107,7 +107,7 @@ def _score_block(model: OneVsAll, row: Row, first: int, scratch: Scratch) -> int
     return n
 
 
-@strict_kernel
+@bare_kernel
 def _learn_rows(
     model: OneVsAll,
     stream: Stream,
@@ -144,7 +144,7 @@ def _learn_rows(
     return stream.order.size
 
 
-@strict_kernel
+@bare_kernel
 def _score_rows(model: OneVsAll, X: Rows, scratch: Scratch, scores: AccumArray) -> None:
     for i in range(scores.shape[0]):
         n = prepare(X, i, model.scales, scratch.idx, scratch.val)

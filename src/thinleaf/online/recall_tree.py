@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import bare_kernel
 from thinleaf.kernels.rows import Rows
 from thinleaf.online.histogram import (
     BOUND,
@@ -78,7 +78,7 @@ class Settings(NamedTuple):
 # -- Algorithm 1 -----------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def descend(tree: RecallTree, row: Row, settings: Settings, scratch: Scratch) -> int:
     """Return the node whose candidates are to be scored; ``row.extra`` takes the path."""
     node = ROOT
@@ -92,7 +92,7 @@ def descend(tree: RecallTree, row: Row, settings: Settings, scratch: Scratch) ->
     return node
 
 
-@strict_kernel
+@bare_kernel
 def route(tree: RecallTree, row: Row, node: int, scratch: Scratch) -> float:
     """Return f(x) of a node's router."""
     scratch.models[0] = node
@@ -100,25 +100,25 @@ def route(tree: RecallTree, row: Row, node: int, scratch: Scratch) -> float:
     return float(scratch.score[0])
 
 
-@strict_kernel
+@bare_kernel
 def _side(f: float) -> int:
     return LEFT if f > 0.0 else RIGHT
 
 
-@strict_kernel
+@bare_kernel
 def with_path(tree: RecallTree, row: Row, node: int, settings: Settings) -> Row:
     """Return the row with the features of a path that ends at ``node``."""
     n_path = tree.nodes[node, DEPTH] if settings.path_features else 0
     return Row(row.idx, row.val, row.n, row.extra, np.int64(n_path))
 
 
-@strict_kernel
+@bare_kernel
 def without_path(row: Row) -> Row:
     """Return the row without path features: to a router they are all the same."""
     return Row(row.idx, row.val, row.n, row.extra, np.int64(0))
 
 
-@strict_kernel
+@bare_kernel
 def best_candidate(candidates: IndexArray, n: int, scores: AccumArray) -> int:
     """Return the candidate with the highest score, of equal ones the oldest class."""
     best = 0
@@ -132,7 +132,7 @@ def best_candidate(candidates: IndexArray, n: int, scores: AccumArray) -> int:
 # -- Algorithm 2 -----------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def train(
     tree: RecallTree, row: Row, label: int, weight: float, settings: Settings, scratch: Scratch
 ) -> int:
@@ -154,7 +154,7 @@ def train(
     return node
 
 
-@strict_kernel
+@bare_kernel
 def add_children(tree: RecallTree, node: int) -> None:
     """Turn a leaf into an inner node with two empty leaves."""
     first = tree.sizes[N_NODES]
@@ -167,7 +167,7 @@ def add_children(tree: RecallTree, node: int) -> None:
 # -- Algorithm 3 -----------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def update_router(
     tree: RecallTree,
     row: Row,
@@ -198,7 +198,7 @@ def update_router(
     return float(scratch.score[0])
 
 
-@strict_kernel
+@bare_kernel
 def entropy_difference(tree: RecallTree, label: int, weight: float, node: int) -> float:
     """Return ΔH times the examples at a node: bits that its children gain if an example goes left.
 
@@ -213,7 +213,7 @@ def entropy_difference(tree: RecallTree, label: int, weight: float, node: int) -
 # -- Algorithm 4 -----------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def update_regressors(
     tree: RecallTree,
     row: Row,
@@ -236,7 +236,7 @@ def update_regressors(
 # -- the stream ------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@bare_kernel
 def learn_rows(
     tree: RecallTree,
     stream: Stream,
@@ -259,7 +259,7 @@ def learn_rows(
     return stream.order.size
 
 
-@strict_kernel
+@bare_kernel
 def learn_row(
     tree: RecallTree,
     row: Row,
@@ -299,7 +299,7 @@ def learn_row(
     return predicted
 
 
-@strict_kernel
+@bare_kernel
 def _equal(a: IndexArray, b: IndexArray, n: int) -> bool:
     equal = True
     for c in range(n):
@@ -307,7 +307,7 @@ def _equal(a: IndexArray, b: IndexArray, n: int) -> bool:
     return equal
 
 
-@strict_kernel
+@bare_kernel
 def update_n_candidates(tree: RecallTree, label: int, settings: Settings) -> None:
     """Let F follow the number of classes, unless it is given."""
     if settings.max_candidates > 0:
@@ -322,7 +322,7 @@ def update_n_candidates(tree: RecallTree, label: int, settings: Settings) -> Non
             refill_candidates(tree.histograms, node, wanted, settings.multiplier)
 
 
-@strict_kernel
+@bare_kernel
 def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray) -> bool:
     """Whether arrays are large enough for what one example may add; fill in what is needed."""
     counts, paths = tree.histograms.counts, tree.regressors.extra
@@ -342,7 +342,7 @@ def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray
     )
 
 
-@strict_kernel
+@bare_kernel
 def predict_rows(
     tree: RecallTree, X: Rows, settings: Settings, scratch: Scratch, best: IndexArray
 ) -> None:
@@ -353,7 +353,7 @@ def predict_rows(
         best[i] = best_candidate(candidates, n, scratch.score)
 
 
-@strict_kernel
+@bare_kernel
 def score_rows(
     tree: RecallTree,
     X: Rows,
@@ -369,7 +369,7 @@ def score_rows(
             scores[i, c] = scratch.score[c]
 
 
-@strict_kernel
+@bare_kernel
 def score_row(tree: RecallTree, X: Rows, i: int, settings: Settings, scratch: Scratch) -> int:
     """Score the candidates of a row; return the node whose they are."""
     n = prepare(X, i, tree.scales, scratch.idx, scratch.val)

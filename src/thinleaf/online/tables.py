@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import INDEX, OFFSET, AnyArray, IndexArray, OffsetArray
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import bare_kernel
 
 EMPTY: Final = -1
 """Key of a free slot, and start of an owner without a table."""
@@ -94,14 +94,14 @@ def trimmed(tables: Tables, n_owners: int) -> Tables:
     )
 
 
-@strict_kernel
+@bare_kernel
 def home(key: int, log_size: int) -> int:
     """Return the slot, within its table, where the search for a key begins."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return int(np.int64(mixed >> np.uint64(64 - log_size)))
 
 
-@strict_kernel
+@bare_kernel
 def find(tables: Tables, owner: int, key: int) -> int:
     """Return the slot of a key, or ``EMPTY``."""
     start = tables.owners[owner, START]
@@ -119,7 +119,7 @@ def find(tables: Tables, owner: int, key: int) -> int:
         at = (at + 1) & last
 
 
-@strict_kernel
+@bare_kernel
 def log_size_for(count: int) -> int:
     """Return the size of a table that holds so many keys with a quarter of its slots free."""
     log_size = _SMALLEST
@@ -128,7 +128,7 @@ def log_size_for(count: int) -> int:
     return log_size
 
 
-@strict_kernel
+@bare_kernel
 def room_for(tables: Tables, owner: int, n_keys: int) -> int:
     """Return how many unused slots the arena needs so that ``n_keys`` keys can be added."""
     count = tables.owners[owner, COUNT] + n_keys
@@ -140,7 +140,7 @@ def room_for(tables: Tables, owner: int, n_keys: int) -> int:
     return 2 << log_size
 
 
-@strict_kernel
+@bare_kernel
 def grow(tables: Tables, owner: int, n_keys: int) -> bool:
     """Make a table large enough for ``n_keys`` more keys; return whether its keys moved."""
     count = tables.owners[owner, COUNT] + n_keys
@@ -170,14 +170,14 @@ def grow(tables: Tables, owner: int, n_keys: int) -> bool:
     return True
 
 
-@strict_kernel
+@bare_kernel
 def _release(tables: Tables, start: int, log_size: int) -> None:
     """Keep a region for the next table of its size."""
     tables.keys[start] = tables.heads[log_size]
     tables.heads[log_size] = start // 4
 
 
-@strict_kernel
+@bare_kernel
 def _allocate(tables: Tables, log_size: int) -> int:
     start = 4 * tables.heads[log_size]
     if start >= 0:
@@ -188,7 +188,7 @@ def _allocate(tables: Tables, log_size: int) -> int:
     return int(start)
 
 
-@strict_kernel
+@bare_kernel
 def insert(tables: Tables, owner: int, key: int) -> int:
     """Return the slot of a key that is not there yet; its values are zero.
 
@@ -207,7 +207,7 @@ def insert(tables: Tables, owner: int, key: int) -> int:
     return int(start + at)
 
 
-@strict_kernel
+@bare_kernel
 def find_or_insert(tables: Tables, owner: int, key: int) -> int:
     """Return the slot of a key, new or not."""
     at = find(tables, owner, key)
@@ -217,7 +217,7 @@ def find_or_insert(tables: Tables, owner: int, key: int) -> int:
     return at
 
 
-@strict_kernel
+@bare_kernel
 def clear(tables: Tables, owner: int) -> None:
     """Take all keys from an owner; its slots are kept for another one."""
     start, log_size = tables.owners[owner, START], tables.owners[owner, LOG_SIZE]

@@ -1,0 +1,284 @@
+"""Data files for training and prediction: LIBSVM, VW, fastText and TSV, plain or gzip, or a stream.
+
+One line is one example. :func:`open_examples` gives batches in bounded memory,
+:func:`read_examples` everything at once. What a line says is in ``formats``, how a layout is found
+in ``detect``, what comes out in ``examples``. Features of texts are made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from types import TracebackType
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from thinleaf.datasets.batches import UnknownFeatures, new_batch
+from thinleaf.datasets.detect import Auto, find_layout, is_decided
+from thinleaf.datasets.examples import Examples, concatenate
+from thinleaf.datasets.formats import FORMATS, MAX_INDEX, Format, Labels, Layout
+from thinleaf.datasets.lines import BadLine, DataFileError, Lines, Source, decode, excerpt, readable
+
+OnError: TypeAlias = Literal["raise", "skip"]
+
+BATCH_SIZE: Final = 4096
+_SAMPLE_LINES = 1000
+_SAMPLE_LENGTH = 1 << 22
+_KEPT_MESSAGES = 10
+
+
+class ExampleReader:
+    """An iterator over batches of examples that counts what it meets; see :func:`open_examples`.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the file.
+    layout : Layout
+        How the file is read, with everything decided that was ``"auto"``.
+    n_rows : int
+        Examples so far.
+    n_blank : int
+        Lines without an example so far: blank ones, and those with nothing but a comment.
+    n_skipped : int
+        Lines so far that could not be read.
+    skipped : list of str
+        What is wrong with the first ten of them.
+    """
+
+    def __init__(
+        self,
+        lines: Lines,
+        first_lines: list[tuple[int, str | bytes]],
+        layout: Layout,
+        labels: Labels,
+        on_error: OnError,
+        unknown_features: UnknownFeatures,
+        batch_size: int,
+    ) -> None:
+        self.name = lines.name
+        self.layout = layout
+        self.n_rows = 0
+        self.n_blank = 0
+        self.n_skipped = 0
+        self.skipped: list[str] = []
+        self._lines = lines
+        self._to_read = chain(first_lines, lines)
+        self._on_error = on_error
+        self._batch_size = batch_size
+        self._batch = new_batch(layout, labels, unknown_features)
+
+    @property
+    def n_dropped(self) -> int:
+        """Entries so far whose feature is unknown."""
+        return self._batch.n_dropped
+
+    def __iter__(self) -> Iterator[Examples]:
+        return self
+
+    def __next__(self) -> Examples:
+        for number, raw in self._to_read:
+            self._read(number, raw)
+            if len(self._batch) == self._batch_size:
+                break
+        if not len(self._batch):
+            self._check_any()
+            raise StopIteration
+        self.n_rows += len(self._batch)
+        return self._batch.take()
+
+    def read_all(self) -> Examples:
+        """Return all batches that are left, of which there must be one, as one."""
+        return concatenate(list(self))
+
+    def _read(self, number: int, raw: str | bytes) -> None:
+        try:
+            self.n_blank += not self._batch.add(number, decode(number, raw))
+        except BadLine as error:
+            line = excerpt(readable(number, raw))
+            message = f"{self.name}:{number}: {error}; the line is {line}"
+            if self._on_error == "raise":
+                raise DataFileError(message) from error
+            self.n_skipped += 1
+            if len(self.skipped) < _KEPT_MESSAGES:
+                self.skipped.append(message)
+
+    def _check_any(self) -> None:
+        """Raise an error if the whole file held no example."""
+        if self.n_rows:
+            return
+        if self.n_skipped:
+            raise DataFileError(
+                f"{self.name}: none of {self.n_skipped} lines can be read as {self.layout.format}; "
+                f"the first: {self.skipped[0]}"
+            )
+        raise DataFileError(f"{self.name}: no example in the file: is it the right one?")
+
+    def close(self) -> None:
+        """Close the file, unless it was given open."""
+        self._lines.close()
+
+    def __enter__(self) -> ExampleReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_examples(
+    source: Source,
+    *,
+    format: Format | Auto = "auto",
+    zero_based: bool | Auto = "auto",
+    hashed: bool | Auto = "auto",
+    n_features: int | None = None,
+    labels: Labels = "required",
+    on_error: OnError = "raise",
+    unknown_features: UnknownFeatures = "raise",
+    batch_size: int = BATCH_SIZE,
+) -> ExampleReader:
+    r"""Open a data file to read it in batches.
+
+    Parameters
+    ----------
+    source : path or file object
+        A file, which may be compressed with gzip, or an open stream of text or bytes, such as
+        ``sys.stdin.buffer``. Text is UTF-8. A stream is not closed.
+    format : {"auto", "libsvm", "vw", "fasttext", "tsv"}
+        By default what the name says (``.svm``, ``.libsvm``, ``.svmlight``, ``.vw``, ``.ft``,
+        ``.fasttext``, ``.tsv``, each also with ``.gz``), else what the first 1,000 lines can be.
+    zero_based : bool or "auto"
+        LIBSVM: whether the first feature is 0, not 1. By default it is if the first 1,000 lines
+        have a feature 0; else a later one is an error.
+    hashed : bool or "auto"
+        VW: whether a feature's number is a hash of its namespace and name. If not, names are
+        integers from 0, all in one namespace. By default hashed, unless the first 1,000 lines have
+        such integers only.
+    n_features : int, optional
+        The number of features of sparse rows: without it, those that occur, or 2¹⁸ if hashed.
+    labels : {"required", "optional", "none"}
+        Whether a line must have a label, may have one, or has none. With "optional", the label is
+        missing if a LIBSVM line begins with ``index:value``, a VW line has no word before its bar
+        other than a tag, a fastText line no ``__label__``, a TSV line no tab or nothing before it.
+        With "none", the whole line is features or text.
+    on_error : {"raise", "skip"}
+        What to do about a line that cannot be read. Skipped ones are counted and described in the
+        reader. A file that ends too early is always an error.
+    unknown_features : {"raise", "drop"}
+        What to do about features beyond ``n_features``: call the line unreadable, or leave them out
+        and count them.
+    batch_size : int
+        Rows a batch. The last one may have less.
+
+    Returns
+    -------
+    ExampleReader
+        An iterator over batches, to use once, and in a ``with`` statement: :class:`FeatureRows` of
+        LIBSVM and VW files, :class:`TextRows` of fastText and TSV files. Blank lines are passed
+        over; rows know their line.
+
+    Raises
+    ------
+    DataFileError
+        If the layout cannot be told. Iteration raises it for lines that cannot be read, and at the
+        end of a file without examples.
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import io
+    >>> from thinleaf.datasets import open_examples
+    >>> with open_examples(io.StringIO("cat 1:0.5 3:2\ndog 2:1\n")) as reader:
+    ...     batches = list(reader)
+    >>> reader.layout.format, reader.layout.zero_based
+    ('libsvm', False)
+    >>> batches[0].labels
+    ['cat', 'dog']
+    >>> batches[0].to_csr().toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]], dtype=float32)
+    """
+    _check_choice("format", format, ("auto", *FORMATS))
+    _check_choice("zero_based", zero_based, ("auto", False, True))
+    _check_choice("hashed", hashed, ("auto", False, True))
+    _check_choice("labels", labels, get_args(Labels))
+    _check_choice("on_error", on_error, get_args(OnError))
+    _check_choice("unknown_features", unknown_features, get_args(UnknownFeatures))
+    _check_count("batch_size", batch_size, MAX_INDEX)
+    if n_features is not None:
+        _check_count("n_features", n_features, MAX_INDEX + 1)
+    lines = Lines(source)
+    try:
+        settled = is_decided(lines.name, format, zero_based, hashed)
+        first_lines = [] if settled else _first_lines(lines)
+        sample = [readable(number, raw) for number, raw in first_lines]
+        layout = find_layout(lines.name, sample, format, zero_based, hashed, n_features)
+    except BaseException:
+        lines.close()
+        raise
+    return ExampleReader(lines, first_lines, layout, labels, on_error, unknown_features, batch_size)
+
+
+def read_examples(
+    source: Source,
+    *,
+    format: Format | Auto = "auto",
+    zero_based: bool | Auto = "auto",
+    hashed: bool | Auto = "auto",
+    n_features: int | None = None,
+    labels: Labels = "required",
+) -> Examples:
+    r"""Read a whole data file, each line of which must be readable.
+
+    Parameters are those of :func:`open_examples`, which can also skip lines.
+
+    Returns
+    -------
+    FeatureRows or TextRows
+        All batches as one.
+
+    Examples
+    --------
+    >>> import io
+    >>> from thinleaf.datasets import label_array, read_examples
+    >>> rows = read_examples(io.StringIO("7\tbroken arm\n12\tcommon cold\n"))
+    >>> rows.texts
+    ['broken arm', 'common cold']
+    >>> label_array(rows.labels)
+    array([ 7, 12])
+    """
+    with open_examples(
+        source,
+        format=format,
+        zero_based=zero_based,
+        hashed=hashed,
+        n_features=n_features,
+        labels=labels,
+    ) as reader:
+        return reader.read_all()
+
+
+def _first_lines(lines: Lines) -> list[tuple[int, str | bytes]]:
+    found = []
+    length = 0
+    for number, raw in lines:
+        found.append((number, raw))
+        length += len(raw)
+        if len(found) == _SAMPLE_LINES or length > _SAMPLE_LENGTH:
+            break
+    return found
+
+
+def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _check_count(name: str, value: Any, highest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+        raise ValueError(f"{name} must be an integer in 1..{highest}, got {value!r}")

@@ -1,0 +1,166 @@
+"""From a file or a stream to numbered lines: gzip, byte order marks, line ends, UTF-8.
+
+What a line says is for ``formats``. An error that concerns one line is a :class:`BadLine`, which a
+reader may skip; one that concerns what follows, such as a gzip file that is cut short, is a
+:class:`DataFileError` at once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any, Final, TypeAlias, cast
+
+Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
+"""A path, or a file object of text or bytes that is open for reading."""
+
+MAX_LINE: Final = 1 << 26
+"""Characters or bytes of the longest line: whatever has longer ones is no file of examples."""
+
+_GZIP = b"\x1f\x8b"
+_BOM = "\ufeff"
+_EXCERPT = 60
+
+
+class DataFileError(ValueError):
+    """A data file cannot be read; the message says where, why, and what to do."""
+
+
+class BadLine(ValueError):  # noqa: N818  - it becomes a DataFileError, or is counted
+    """One line cannot be read.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong.
+    remedy : str
+        What to do about it.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}: {remedy}")
+
+
+class Lines:
+    """The numbered lines of a source, as they are stored: an iterator of (number, raw line).
+
+    Parameters
+    ----------
+    source : path or file object
+        A path may be of a gzip file, whatever its name. A file object is read from where it stands
+        and not closed; one of bytes, such as ``sys.stdin.buffer``, does not depend on the locale.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the source.
+    """
+
+    def __init__(self, source: Source) -> None:
+        if isinstance(source, str | os.PathLike):
+            self.name = os.fspath(source)
+            self._file: Any = _open(self.name)
+            self._own = True
+        else:
+            name = getattr(source, "name", None)
+            self.name = name if isinstance(name, str) else "<stream>"
+            self._file = source
+            self._own = False
+        self._number = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str | bytes]]:
+        return self
+
+    def __next__(self) -> tuple[int, str | bytes]:
+        line = self._read()
+        if not line:
+            raise StopIteration
+        self._number += 1
+        if len(line) > MAX_LINE:
+            raise DataFileError(
+                f"{self.name}:{self._number}: the line is longer than {MAX_LINE >> 20} MiB: "
+                "is this a text file with one example a line?"
+            )
+        return self._number, line
+
+    def _read(self) -> str | bytes:
+        try:
+            return cast("str | bytes", self._file.readline(MAX_LINE + 1))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataFileError(
+                f"{self.name}:{self._number + 1}: the gzip data is damaged or cut short here or in "
+                f"the lines that follow ({error}): fetch or compress the file again"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise DataFileError(
+                f"{self.name}:{self._number + 1}: here or in the lines that follow the text stream "
+                f"cannot be decoded ({error}): open it as bytes, or with the encoding that it has"
+            ) from error
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._own:
+            self._file.close()
+
+
+def decode(number: int, raw: str | bytes) -> str:
+    """Return a line as text, without its end and without a byte order mark.
+
+    Raises
+    ------
+    BadLine
+        If it is not UTF-8, or not text.
+    """
+    try:
+        line = raw.decode() if isinstance(raw, bytes) else raw
+        if not line.isascii():
+            line.encode()  # what a lenient text stream could not decode is a lone surrogate
+    except UnicodeError as error:
+        raise BadLine(
+            f"not UTF-8 ({error})", "save the file as UTF-8, and decompress a stream"
+        ) from error
+    if "\0" in line:
+        raise BadLine("a NUL character", "save the file as UTF-8 text")
+    return _strip(number, line)
+
+
+def readable(number: int, raw: str | bytes) -> str:
+    """Return a line as text whatever it is, to look at."""
+    return _strip(number, raw.decode(errors="replace") if isinstance(raw, bytes) else raw)
+
+
+def _strip(number: int, line: str) -> str:
+    if number == 1:
+        line = line.removeprefix(_BOM)
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def excerpt(text: str) -> str:
+    """Return the beginning of a text, quoted, for a message."""
+    return repr(text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…")
+
+
+def _open(path: str) -> IO[bytes]:
+    file = open(path, "rb")  # noqa: SIM115  - Lines closes it
+    try:
+        if not file.peek(len(_GZIP)).startswith(_GZIP):
+            return file
+    except BaseException:
+        file.close()
+        raise
+    return _GzipReader(file)
+
+
+class _GzipReader(io.BufferedReader):
+    """The lines of a gzip file; closing it closes the file, too."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        super().__init__(gzip.GzipFile(fileobj=file))
+        self._compressed = file
+
+    def close(self) -> None:
+        super().close()
+        self._compressed.close()

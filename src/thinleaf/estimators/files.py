@@ -1,0 +1,123 @@
+"""What a model file carries of an estimator: a summary, and on demand all that training left."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from thinleaf import __version__
+from thinleaf._dtypes import AnyArray
+from thinleaf.persist import ModelFileError, Section, tree_arrays, tree_from_arrays
+from thinleaf.predictor import load
+from thinleaf.probability import Backoff
+
+_FITTED = (
+    "best_round_", "best_sweep_", "coverage_", "ended_", "epsilon_", "history_", "n_features_in_",
+    "n_iter_", "sparse_input_",
+)  # fmt: skip
+"""Fitted attributes that are plain values."""
+
+
+def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return what a model file tells of the training: estimator, version, plain parameters."""
+    parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
+    return {
+        "estimator": type(estimator).__name__,
+        "thinleaf": __version__,
+        "parameters": {k: v for k, v in parameters.items() if _is_json(v) and v is not None},
+        "coverage": float(estimator.coverage_),
+    }
+
+
+def training_section(estimator: BaseEstimator) -> Section:
+    """Return all that :func:`load_estimator` needs, beside the frozen model."""
+    parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
+    for name, value in parameters.items():
+        if not _is_json(value):
+            raise ValueError(
+                f"{name} cannot be written to a model file: it is a {type(value).__name__}; "
+                "save with trainable=False, or set a plain value"
+            )
+    arrays: dict[str, AnyArray] = tree_arrays(estimator.tree_, "tree.")
+    if estimator.backoff_ is not None:
+        arrays |= {
+            f"backoff.{f.name}": getattr(estimator.backoff_, f.name) for f in fields(Backoff)
+        }
+    fitted = {
+        name: _plain(getattr(estimator, name)) for name in _FITTED if hasattr(estimator, name)
+    }
+    metadata = {"estimator": type(estimator).__name__, "parameters": parameters, "fitted": fitted}
+    return Section(arrays, metadata)
+
+
+def load_estimator(path: str | os.PathLike[str]) -> Any:
+    """Return the estimator that ``save(path, trainable=True)`` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    estimator : SoftmaxTreeClassifier or AdaptiveSoftmaxTreeClassifier
+        Fitted. It predicts as before, and ``warm_start`` goes on from its tree.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, or holds only what prediction needs.
+    """
+    model = load(path)
+    if "training" not in model.sections:
+        raise ModelFileError(
+            f"{path} holds only what prediction needs: open it with thinleaf.load, or save the "
+            "estimator with trainable=True"
+        )
+    try:
+        estimator = _rebuild(model.sections["training"], model.n_features, model.n_classes)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{path} holds no valid estimator: {error}") from error
+    estimator.classes_ = model.labels.copy()
+    if model.feature_names is not None:
+        estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+    return estimator
+
+
+def _rebuild(section: Section, n_features: int, n_classes: int) -> Any:
+    from thinleaf import estimators
+
+    name, fitted = section.metadata["estimator"], section.metadata["fitted"]
+    if name not in estimators.TREE_CLASSIFIERS:
+        raise ValueError(f"unknown estimator {name!r}")
+    if not set(fitted) <= set(_FITTED) or fitted["n_features_in_"] != n_features:
+        raise ValueError("unknown fitted attributes")
+    estimator = getattr(estimators, name)(**section.metadata["parameters"])
+    estimator._validate_params()
+    for key, value in fitted.items():
+        setattr(estimator, key, value)
+    size = {"n_features": n_features, "n_classes": n_classes}
+    estimator.tree_ = tree_from_arrays(section.arrays, "tree.", **size)
+    estimator.backoff_ = None
+    if "backoff.mass" in section.arrays:
+        arrays = {f.name: section.arrays[f"backoff.{f.name}"].copy() for f in fields(Backoff)}
+        estimator.backoff_ = Backoff(**arrays)
+        estimator.backoff_.validate(estimator.tree_)
+    return estimator
+
+
+def _plain(value: Any) -> Any:
+    """Return a Python number for a NumPy one."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether a value comes back from JSON as it was."""
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError):
+        return False

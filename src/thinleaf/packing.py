@@ -1,0 +1,458 @@
+"""A tree packed for prediction: nodes breadth-first, each router and leaf in its best layout.
+
+Packing is one-way: :func:`pack` takes a trained :class:`~thinleaf.tree.Tree` and gives arrays that
+kernels read through one table of addresses. It knows nothing of labels, files or users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    AnyArray,
+    IndexArray,
+    OffsetArray,
+    ParamArray,
+)
+from thinleaf.kernels.frozen import ARRAYS, FLOAT16, FLOAT32, INT8
+from thinleaf.probability import Outside
+from thinleaf.tree import Leaf, Router, Tree, TreeError
+
+WeightType: TypeAlias = Literal["float32", "float16", "int8"]
+
+_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
+_SLOT = np.uint16
+_MAX_BEAM = 1024
+_N_TOP = 128  # seven levels
+
+# What a multiplication of a sparse row costs beside one of a dense block: measured on Letter and
+# icd10cm; scattered additions do not vectorise, but they touch less memory.
+_ENTRY_COST_DENSE = 4.0
+_ENTRY_COST_SPARSE = 1.5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PackedTree:
+    """The arrays of a tree that only predicts.
+
+    Attributes
+    ----------
+    n_features, n_classes : int
+    sparse : bool
+        Whether the layout is for sparse rows. Rows of the other kind are converted.
+    weights : {"float32", "float16", "int8"}
+        Type of the leaf weights.
+    child : ndarray of shape (n_nodes,)
+        A router's left child, whose right sibling comes next; of leaf number i, ``-1 - i``.
+    bias : ndarray of shape (n_nodes,)
+    dense_at : ndarray of shape (n_nodes,)
+        Row of ``dense_val`` that holds a router's weights over all features, or -1.
+    dense_val : ndarray
+    router_ptr, router_idx, router_val : the other routers' weights, compressed
+        For dense rows by node, so that ``router_idx`` are features; for sparse rows by feature, so
+        that they are nodes: the few weights of a word stand together, whatever path is taken.
+    class_ptr, class_ids, leaf_bias : by leaf
+    scale : ndarray aligned with ``class_ids``; empty unless ``weights`` is "int8"
+    feat_ptr, feat_idx : features that a leaf uses; none for a block over all features
+    block_ptr, block : leaves with dense blocks, of shape (features, classes)
+    row_ptr, slot, entry : leaves with sparse rows
+        Row r, aligned with ``feat_idx``, has entries for the classes in ``slot``, counted within
+        the leaf.
+    inside, outside : ndarray of shape (n_leaves,)
+        Probability of the leaf's own classes; factor of the prior of the others.
+    prior, rank : ndarray of shape (n_classes,)
+        Of classes outside a leaf, and their order by it.
+    extra_ptr, extra_ids, extra : by leaf
+        Classes outside the leaf that it has seen: what is added to their prior.
+    """
+
+    n_features: int
+    n_classes: int
+    sparse: bool
+    weights: WeightType
+    child: IndexArray
+    bias: ParamArray
+    dense_at: IndexArray
+    dense_val: ParamArray
+    router_ptr: OffsetArray
+    router_idx: IndexArray
+    router_val: ParamArray
+    class_ptr: OffsetArray
+    class_ids: IndexArray
+    leaf_bias: ParamArray
+    scale: ParamArray
+    feat_ptr: OffsetArray
+    feat_idx: IndexArray
+    block_ptr: OffsetArray
+    block: AnyArray
+    row_ptr: OffsetArray
+    slot: AnyArray
+    entry: AnyArray
+    inside: AccumArray
+    outside: AccumArray
+    prior: AccumArray
+    rank: IndexArray
+    extra_ptr: OffsetArray
+    extra_ids: IndexArray
+    extra: AccumArray
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of routers and leaves."""
+        return int(self.child.size)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(self.class_ptr.size - 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(int(array.nbytes) for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the arrays by name."""
+        return {name: getattr(self, name) for name in array_dtypes(self.weights)}
+
+    # -- checking ----------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Raise :class:`TreeError` unless kernels may safely run, but for the insides of leaves.
+
+        Those are checked by the kernels when a row first reaches a leaf (``state`` 0), so that a
+        large memory-mapped model opens without reading its weights.
+        """
+        for name, dtype in array_dtypes(self.weights).items():
+            array = getattr(self, name)
+            _require(array.dtype == dtype, f"{name} must be {np.dtype(dtype)}, is {array.dtype}")
+            _require(array.ndim == 1, f"{name} must have one axis")
+        _require(0 <= self.n_features < 2**31, "n_features is out of range")
+        _require(0 < self.n_classes < 2**31, "n_classes is out of range")
+        self._validate_structure()
+        self._validate_routers()
+        self._validate_leaves()
+        self._validate_outside()
+
+    def _validate_structure(self) -> None:
+        n, n_leaves = self.n_nodes, self.n_leaves
+        _require(n > 0 and n_leaves > 0, "a tree needs a leaf")
+        _require(n == 2 * n_leaves - 1, "a binary tree has one router less than leaves")
+        routers = np.flatnonzero(self.child >= 0)
+        _require(
+            np.array_equal(self.child[routers], 2 * np.arange(routers.size) + 1),
+            "nodes must be numbered breadth-first",
+        )
+        _require(bool(np.all(self.child[routers] > routers)), "a child must come after its parent")
+        leaves = -1 - self.child[self.child < 0].astype(OFFSET)
+        _require(np.array_equal(leaves, np.arange(n_leaves)), "leaves must be numbered in order")
+
+    def _validate_routers(self) -> None:
+        n = self.n_nodes
+        _require(self.bias.shape == (n,) and self.dense_at.shape == (n,), "one entry a node")
+        n_dense = _rows_of(self.dense_val.size, self.n_features)
+        dense = self.dense_at[self.dense_at >= 0]
+        _require(bool(np.all(self.dense_at >= -1)), "dense_at must be -1 or a row")
+        _require(np.array_equal(np.sort(dense), np.arange(n_dense)), "each dense row has a router")
+        _require(bool(np.all(self.child[self.dense_at >= 0] >= 0)), "only routers route")
+        n_lists = self.n_features if self.sparse else n
+        _require_pointers("router_ptr", self.router_ptr, n_lists, self.router_idx.size)
+        _require(self.router_val.shape == self.router_idx.shape, "router_val, router_idx differ")
+        limit = n if self.sparse else self.n_features
+        _require_ids("router_idx", self.router_idx, limit)
+        rises = np.diff(self.router_idx) > 0
+        starts = self.router_ptr[1:-1]
+        rises[starts[(starts > 0) & (starts < self.router_idx.size)] - 1] = True
+        _require(bool(np.all(rises)), "router_idx must be ascending")
+        for name in ("bias", "dense_val", "router_val"):
+            _require(bool(np.all(np.isfinite(getattr(self, name)))), f"{name} must be finite")
+
+    def _validate_leaves(self) -> None:
+        n_leaves = self.n_leaves
+        _require_pointers("class_ptr", self.class_ptr, n_leaves, self.class_ids.size)
+        _require_pointers("feat_ptr", self.feat_ptr, n_leaves, self.feat_idx.size)
+        _require_pointers("block_ptr", self.block_ptr, n_leaves, self.block.size)
+        _require_pointers("extra_ptr", self.extra_ptr, n_leaves, self.extra_ids.size)
+        _require(self.leaf_bias.shape == self.class_ids.shape, "leaf_bias, class_ids differ")
+        scaled = self.class_ids.size if self.weights == "int8" else 0
+        _require(self.scale.shape == (scaled,), "scale must have one entry a class of a leaf")
+        k, used, block = (np.diff(ptr) for ptr in (self.class_ptr, self.feat_ptr, self.block_ptr))
+        _require(bool(np.all((k > 0) & (k <= self.n_classes))), "every leaf needs a class")
+        # Python integers: a product of hostile sizes must not overflow
+        for classes, features, size in zip(k.tolist(), used.tolist(), block.tolist(), strict=True):
+            rows = self.n_features if features == 0 and not self.sparse else features
+            _require(size in (0, rows * classes), "a block must have shape (features, classes)")
+            _require(size > 0 or features == 0 or classes <= 2**16, "too many classes for slots")
+        n_rows = self.feat_idx.size
+        _require(self.row_ptr.shape == (n_rows + 1,), "row_ptr must have one entry a feature")
+        _require(
+            self.row_ptr[0] == 0 and self.row_ptr[-1] == self.slot.size, "row_ptr, slot differ"
+        )
+        _require(self.entry.shape == self.slot.shape, "entry, slot differ")
+
+    def _validate_outside(self) -> None:
+        _require(self.extra.shape == self.extra_ids.shape, "extra, extra_ids differ")
+        for name in ("inside", "outside"):
+            values = getattr(self, name)
+            _require(values.shape == (self.n_leaves,), f"{name} must have one entry a leaf")
+            valid = np.isfinite(values) & (values >= 0.0)
+            _require(bool(np.all(valid)), f"{name} must be finite and at least 0")
+        _require(self.prior.shape == self.rank.shape == (self.n_classes,), "one prior a class")
+        _require(bool(np.all((self.prior >= 0.0) & (self.prior <= 1.0))), "prior must be in [0, 1]")
+        _require_ids("rank", self.rank, self.n_classes)
+        seen = np.zeros(self.n_classes, dtype=np.bool_)
+        seen[self.rank] = True
+        _require(bool(np.all(seen)), "rank must hold every class once")
+        _require(bool(np.all(np.diff(self.prior[self.rank]) <= 0.0)), "rank must follow the prior")
+
+    # -- for kernels -------------------------------------------------------------------------------
+
+    def table(self, beam: int, state: AnyArray) -> tuple[OffsetArray, list[AnyArray]]:
+        """Return the table of addresses, and the arrays to keep alive as long as it is used.
+
+        Parameters
+        ----------
+        beam : int
+        state : ndarray of shape (n_leaves,) of uint8
+            1 for leaves that need no check; kernels write into it.
+        """
+        if not 1 <= beam <= _MAX_BEAM:
+            raise ValueError(f"beam must be in 1..{_MAX_BEAM}, got {beam}")
+        numbers = [
+            self.n_features, self.n_classes, int(self.sparse), _CODES[self.weights], beam,
+            self.slot.size, min(self.n_nodes, _N_TOP) if self.sparse else 0,
+        ]  # fmt: skip
+        kept = [state if name == "state" else getattr(self, name) for name in ARRAYS]
+        addresses = [array.__array_interface__["data"][0] for array in kept]
+        return np.array(numbers + addresses, dtype=OFFSET), kept
+
+
+def array_dtypes(weights: WeightType) -> dict[str, type]:
+    """Return the dtype of each array of a packed tree."""
+    weight = {"float32": PARAM, "float16": np.float16, "int8": np.int8}[weights]
+    own: dict[str, type] = {"block": weight, "entry": weight, "slot": _SLOT, "rank": INDEX}
+    by_suffix = {"_ptr": OFFSET, "_idx": INDEX, "_ids": INDEX, "_val": PARAM, "_at": INDEX}
+    floats = dict.fromkeys(("inside", "outside", "prior", "extra"), ACCUM)
+    named = own | floats | {"child": INDEX, "bias": PARAM, "leaf_bias": PARAM, "scale": PARAM}
+    names = [field.name for field in fields(PackedTree)][4:]
+    return {
+        name: named[name] if name in named else by_suffix["_" + name.rsplit("_", 1)[1]]
+        for name in names
+    }
+
+
+# -- packing ---------------------------------------------------------------------------------------
+
+
+def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
+    """Pack a tree whose nodes are numbered breadth-first, as pruning leaves them.
+
+    Parameters
+    ----------
+    tree : Tree
+    outside : Outside
+        What classes outside a leaf get, by node of the tree.
+    sparse : bool
+        Whether rows to come are mostly sparse.
+    """
+    leaf_nodes = np.flatnonzero(tree.is_leaf)
+    child = tree.children[:, 0].copy()
+    child[leaf_nodes] = -1 - np.arange(leaf_nodes.size)
+    if not np.array_equal(tree.children[child >= 0, 1], child[child >= 0] + 1):
+        raise TreeError("nodes must be numbered breadth-first: prune the tree first")
+    packed = PackedTree(
+        tree.n_features,
+        tree.n_classes,
+        sparse,
+        "float32",
+        child.astype(INDEX),
+        tree.bias,
+        **_pack_routers(tree, sparse),
+        **_pack_leaves([tree.leaf(int(node)) for node in leaf_nodes], tree.n_features, sparse),
+        scale=np.empty(0, PARAM),
+        **outside.of_leaves(leaf_nodes),
+    )
+    packed.validate()
+    return packed
+
+
+def _pack_routers(tree: Tree, sparse: bool) -> dict[str, AnyArray]:
+    """Store a router over all features where that is smaller; the others compressed."""
+    routers = {int(i): tree.router(int(i)) for i in np.flatnonzero(~tree.is_leaf)}
+    dense = [i for i, router in routers.items() if 2 * router.features.size > tree.n_features]
+    dense_at = np.full(tree.n_nodes, -1, dtype=INDEX)
+    dense_at[dense] = np.arange(len(dense))
+    dense_val = np.zeros((len(dense), tree.n_features), dtype=PARAM)
+    for row, i in enumerate(dense):
+        dense_val[row, routers[i].features] = routers[i].weights
+    empty = Router(np.empty(0, INDEX), np.empty(0, PARAM), 0.0)
+    others = [
+        routers[i] if i in routers and dense_at[i] < 0 else empty for i in range(tree.n_nodes)
+    ]
+    sizes = np.array([router.features.size for router in others])
+    idx = np.concatenate([router.features for router in others]).astype(INDEX)
+    val = np.concatenate([router.weights for router in others]).astype(PARAM)
+    if sparse:
+        by_feature = np.argsort(idx, kind="stable")
+        sizes = np.bincount(idx, minlength=tree.n_features)
+        nodes = np.repeat(np.arange(tree.n_nodes), [router.features.size for router in others])
+        idx, val = nodes[by_feature].astype(INDEX), val[by_feature]
+    return {
+        "dense_at": dense_at,
+        "dense_val": dense_val.ravel(),
+        "router_ptr": _pointers(sizes),
+        "router_idx": idx,
+        "router_val": val,
+    }
+
+
+def _pack_leaves(leaves: list[Leaf], n_features: int, sparse: bool) -> dict[str, AnyArray]:
+    feat: list[AnyArray] = []
+    blocks: list[AnyArray] = []
+    slots: list[AnyArray] = []
+    entries: list[AnyArray] = []
+    row_sizes: list[AnyArray] = []
+    for leaf in leaves:
+        k = leaf.classes.size
+        if _as_block(leaf, sparse):
+            whole = not sparse and 2 * leaf.features.size > n_features
+            features = np.empty(0, INDEX) if whole else leaf.features
+            block = leaf.weights
+            if whole:
+                block = np.zeros((n_features, k), dtype=PARAM)
+                block[leaf.features] = leaf.weights
+            blocks.append(block.ravel())
+            row_sizes.append(np.zeros(features.size, dtype=OFFSET))
+        else:
+            features = leaf.features
+            rows, columns = np.nonzero(leaf.weights)
+            slots.append(columns.astype(_SLOT))
+            entries.append(leaf.weights[rows, columns])
+            row_sizes.append(np.bincount(rows, minlength=features.size))
+            blocks.append(np.empty(0, PARAM))
+        feat.append(features)
+    return {
+        "class_ptr": _pointers([leaf.classes.size for leaf in leaves]),
+        "class_ids": _join([leaf.classes for leaf in leaves], INDEX),
+        "leaf_bias": _join([leaf.bias for leaf in leaves], PARAM),
+        "feat_ptr": _pointers([features.size for features in feat]),
+        "feat_idx": _join(feat, INDEX),
+        "block_ptr": _pointers([block.size for block in blocks]),
+        "block": _join(blocks, PARAM),
+        "row_ptr": _pointers(_join(row_sizes, OFFSET)),
+        "slot": _join(slots, _SLOT),
+        "entry": _join(entries, PARAM),
+    }
+
+
+def _as_block(leaf: Leaf, sparse: bool) -> bool:
+    """Return whether a dense block of a leaf's weights is cheaper than sparse rows."""
+    if leaf.features.size == 0:
+        return False
+    if leaf.classes.size > 2**16:
+        return True
+    cost = _ENTRY_COST_SPARSE if sparse else _ENTRY_COST_DENSE
+    return cost * int(np.count_nonzero(leaf.weights)) > leaf.weights.size
+
+
+# -- smaller weights -------------------------------------------------------------------------------
+
+
+def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
+    """Return the tree with leaf weights of a smaller type.
+
+    ``"int8"`` has a scale for each class of each leaf: its largest weight is 127.
+    """
+    if packed.weights != "float32":
+        raise ValueError(f"the weights are {packed.weights} already: start from float32 ones")
+    if weights == "float32":
+        return packed
+    if weights == "float16":
+        limit = np.finfo(np.float16).max
+        return replace(
+            packed,
+            weights=weights,
+            block=np.clip(packed.block, -limit, limit).astype(np.float16),
+            entry=np.clip(packed.entry, -limit, limit).astype(np.float16),
+        )
+    at_block, at_entry = _class_of_weights(packed)
+    top = np.zeros(packed.class_ids.size, dtype=PARAM)
+    np.maximum.at(top, at_block, np.abs(packed.block))
+    np.maximum.at(top, at_entry, np.abs(packed.entry))
+    scale = np.where(top > 0.0, top / 127.0, 1.0).astype(PARAM)
+    quantized = replace(
+        packed,
+        weights=weights,
+        block=np.rint(packed.block / scale[at_block]).astype(np.int8),
+        entry=np.rint(packed.entry / scale[at_entry]).astype(np.int8),
+        scale=scale,
+    )
+    return _without_zeros(quantized)
+
+
+def _class_of_weights(packed: PackedTree) -> tuple[AnyArray, AnyArray]:
+    """Return the position in ``class_ids`` that each weight of blocks and of rows belongs to."""
+    k = np.diff(packed.class_ptr)
+    sizes = np.diff(packed.block_ptr)
+    first = np.repeat(packed.class_ptr[:-1], sizes)
+    within = np.arange(packed.block.size) - np.repeat(packed.block_ptr[:-1], sizes)
+    at_block = first + within % np.repeat(k, sizes)
+    leaf_of_row = np.repeat(np.arange(packed.n_leaves), np.diff(packed.feat_ptr))
+    leaf_of_entry = np.repeat(leaf_of_row, np.diff(packed.row_ptr))
+    return at_block, packed.class_ptr[leaf_of_entry] + packed.slot
+
+
+def _without_zeros(packed: PackedTree) -> PackedTree:
+    """Drop entries of sparse rows that have become zero, and rows that have become empty."""
+    kept = packed.entry != 0
+    row_of_entry = np.repeat(np.arange(packed.feat_idx.size), np.diff(packed.row_ptr))[kept]
+    row_sizes = np.bincount(row_of_entry, minlength=packed.feat_idx.size)
+    leaf_of_row = np.repeat(np.arange(packed.n_leaves), np.diff(packed.feat_ptr))
+    is_block = (np.diff(packed.block_ptr) > 0)[leaf_of_row]
+    kept_rows = is_block | (row_sizes > 0)
+    return replace(
+        packed,
+        feat_ptr=_pointers(np.bincount(leaf_of_row[kept_rows], minlength=packed.n_leaves)),
+        feat_idx=packed.feat_idx[kept_rows],
+        row_ptr=_pointers(row_sizes[kept_rows]),
+        slot=packed.slot[kept],
+        entry=packed.entry[kept],
+    )
+
+
+# -- small steps -----------------------------------------------------------------------------------
+
+
+def _rows_of(size: int, width: int) -> int:
+    _require(size == 0 or (width > 0 and size % width == 0), "dense_val must have whole rows")
+    return size // width if size else 0
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise TreeError(message)
+
+
+def _require_pointers(name: str, ptr: OffsetArray, n: int, n_items: int) -> None:
+    monotone = ptr.shape == (n + 1,) and ptr[0] == 0 and bool(np.all(ptr[:-1] <= ptr[1:]))
+    _require(monotone and ptr[-1] == n_items, f"{name} must rise from 0 to {n_items}")
+
+
+def _require_ids(name: str, ids: IndexArray, limit: int) -> None:
+    _require(bool(np.all((ids >= 0) & (ids < limit))), f"{name} must lie in 0..{limit - 1}")
+
+
+def _pointers(sizes: AnyArray | list[int]) -> OffsetArray:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=OFFSET)]).astype(OFFSET)
+
+
+def _join(parts: list[AnyArray], dtype: type) -> AnyArray:
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)

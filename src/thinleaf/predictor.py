@@ -1,0 +1,572 @@
+"""The form of a model that is deployed: immutable, packed, fast, and free of training.
+
+``estimator.freeze()`` or :func:`load` give a :class:`FrozenTree`. It knows labels and feature
+names, but neither scikit-learn nor how it was trained. The kernels are in
+:mod:`thinleaf.kernels.frozen`, the layout in :mod:`thinleaf.packing`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf.inputs import as_rows, class_ids
+from thinleaf.kernels import frozen as kernels
+from thinleaf.kernels.rows import CSR, Rows, n_rows_of
+from thinleaf.packing import PackedTree, WeightType, array_dtypes, quantize
+from thinleaf.persist import (
+    ModelFileError,
+    Section,
+    pack_strings,
+    read_arrays,
+    unpack_strings,
+    write_arrays,
+)
+from thinleaf.tree import TreeError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+FORMAT = "thinleaf model"
+VERSION = 1
+
+_FLOAT32 = np.dtype(PARAM)
+_INT32 = np.dtype(INDEX)
+_STEP = (_FLOAT32.itemsize,)
+_MIN_CHUNK = 256
+
+
+class FrozenTree:
+    """A tree that predicts, and does nothing else.
+
+    Made by ``estimator.freeze()`` or :func:`load`. Single samples and batches agree.
+
+    Parameters
+    ----------
+    packed : PackedTree
+    labels : array-like of shape (n_classes,)
+        Integers, floats, booleans or strings, without duplicates.
+    feature_names : list of str, optional
+    beam : int
+        Follow this many of the most probable paths and mix their leaves. 1, one path, is the
+        fastest; 2 to 8 have fewer errors.
+    summary : mapping, optional
+        Anything that JSON can hold about the training.
+    sections : mapping of str to Section, optional
+        What else the model file carries, such as the recipe that makes rows of text.
+    checked : bool
+        Whether the leaves' contents are known to be valid; else they are checked on first use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thinleaf import SoftmaxTreeClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 4)).astype("float32")
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> model = SoftmaxTreeClassifier(depth=1, random_state=0).fit(X, y).freeze()
+    >>> model.predict_one(np.array([2, 0, 0, 0], dtype="float32"))
+    'right'
+    """
+
+    def __init__(
+        self,
+        packed: PackedTree,
+        labels: npt.ArrayLike,
+        *,
+        feature_names: list[str] | None = None,
+        beam: int = 1,
+        summary: Mapping[str, Any] | None = None,
+        sections: Mapping[str, Section] | None = None,
+        checked: bool = True,
+    ) -> None:
+        self._packed = packed
+        self._labels = np.asarray(labels)
+        if self._labels.shape != (packed.n_classes,):
+            raise ValueError(
+                f"labels must have shape ({packed.n_classes},), got {self._labels.shape}"
+            )
+        if feature_names is not None and len(feature_names) != packed.n_features:
+            raise ValueError(
+                f"there are {packed.n_features} features, but {len(feature_names)} feature_names"
+            )
+        self._label_list = self._labels.tolist()
+        self.feature_names = None if feature_names is None else list(feature_names)
+        self.beam = beam
+        self.summary = dict(summary or {})
+        self.sections = dict(sections or {})
+        self._checked = checked
+        state = np.full(packed.n_leaves, checked, dtype=np.uint8)
+        self._table, self._kept = packed.table(beam, state)
+
+    # -- looking at it -----------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> AnyArray:
+        """The class labels, of shape (n_classes,)."""
+        view = self._labels.view()
+        view.flags.writeable = False
+        return view
+
+    @property
+    def packed(self) -> PackedTree:
+        """The arrays."""
+        return self._packed
+
+    @property
+    def n_features(self) -> int:
+        """Width of a row."""
+        return self._packed.n_features
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self._packed.n_classes
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return self._packed.n_leaves
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that prediction uses."""
+        return self._packed.nbytes
+
+    def __repr__(self) -> str:
+        """Return the shape in one line."""
+        layout = "sparse" if self._packed.sparse else "dense"
+        return (
+            f"FrozenTree({self.n_leaves} leaves, {self.n_classes} classes, {self.n_features} "
+            f"features, {layout} rows, {self._packed.weights}, beam {self.beam}, "
+            f"{self.nbytes:,} bytes)"
+        )
+
+    # -- one sample --------------------------------------------------------------------------------
+
+    def predict_one(self, x: Any, values: Any = None) -> Any:
+        """Return the label of one sample, in about a microsecond.
+
+        Nothing is checked but what memory safety needs: NaN gives some label. Fastest with
+        contiguous arrays of float32 (and int32 indices); others are converted.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+            A dense row; or, with ``values``, the indices of the nonzero features, in any order.
+        values : ndarray of the shape of ``x``, optional
+
+        Returns
+        -------
+        label : int, float, bool or str
+        """
+        if values is None:
+            if type(x) is not np.ndarray or x.dtype is not _FLOAT32 or x.strides != _STEP:
+                x = _dense_row(x)
+            class_id = kernels.top_class(self._table, x)
+        else:
+            x, values = _pairs(x, values)
+            class_id = kernels.top_class_of_pairs(self._table, x, values)
+        if class_id < 0:
+            self._fail(class_id, x)
+        return self._label_list[class_id]
+
+    def predict_topk_one(self, x: Any, k: int, values: Any = None) -> list[tuple[Any, float]]:
+        """Return the ``k`` most probable labels of one sample with their probabilities.
+
+        Parameters
+        ----------
+        x, values
+            As for :meth:`predict_one`.
+        k : int
+
+        Returns
+        -------
+        top : list of (label, probability), best first
+        """
+        if not 1 <= k <= self.n_classes:
+            raise ValueError(f"k must be in 1..{self.n_classes}, got {k}")
+        ids, p = np.empty(k, dtype=INDEX), np.empty(k, dtype=ACCUM)
+        if values is None:
+            if type(x) is not np.ndarray or x.dtype is not _FLOAT32 or x.strides != _STEP:
+                x = _dense_row(x)
+            status = kernels.top_k(self._table, x, ids, p)
+        else:
+            x, values = _pairs(x, values)
+            status = kernels.top_k_of_pairs(self._table, x, values, ids, p)
+        if status < 0:
+            self._fail(status, x)
+        return [(self._label_list[i], value) for i, value in zip(ids, p.tolist(), strict=True)]
+
+    # -- batches -----------------------------------------------------------------------------------
+
+    def predict(self, X: Any, *, n_jobs: int = 1) -> AnyArray:
+        """Return the most probable label of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        n_jobs : int
+            Threads; -1 is all cores.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+        """
+        rows = self._rows(X)
+        out = np.empty(n_rows_of(rows), dtype=INDEX)
+        self._run(kernels.top_class_of_rows, rows, n_jobs, out)
+        return self._labels[out]
+
+    def predict_topk(self, X: Any, k: int = 5, *, n_jobs: int = 1) -> tuple[AnyArray, AccumArray]:
+        """Return the ``k`` most probable labels of each row and their probabilities, best first.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, k)
+        probabilities : ndarray of shape (n_rows, k)
+        """
+        rows = self._rows(X)
+        if (
+            isinstance(k, bool)
+            or not isinstance(k, int | np.integer)
+            or not (1 <= k <= self.n_classes)
+        ):
+            raise ValueError(f"k must be an integer in 1..{self.n_classes}, got {k!r}")
+        ids = np.empty((n_rows_of(rows), k), dtype=INDEX)
+        p = np.empty(ids.shape, dtype=ACCUM)
+        self._run(kernels.top_k_of_rows, rows, n_jobs, ids, p)
+        return self._labels[ids], p
+
+    def predict_proba(self, X: Any, *, n_jobs: int = 1) -> AccumArray:
+        """Return the probability of every class, of shape (n_rows, n_classes); rows sum to one."""
+        rows = self._rows(X)
+        P = np.empty((n_rows_of(rows), self.n_classes), dtype=ACCUM)
+        self._run(kernels.probabilities_of_rows, rows, n_jobs, P)
+        return P
+
+    def predict_proba_sparse(self, X: Any, *, n_jobs: int = 1) -> sp.csr_array:
+        """Return the probabilities of the classes that the rows' leaves hold.
+
+        Returns
+        -------
+        P : scipy CSR array of shape (n_rows, n_classes)
+            The entries are those of :meth:`predict_proba`; a row's sum falls short of one by what
+            classes outside its leaves get.
+        """
+        import scipy.sparse as sp
+
+        rows = self._rows(X)
+        sizes = np.empty(n_rows_of(rows), dtype=OFFSET)
+        self._run(kernels.count_classes_of_rows, rows, n_jobs, sizes)
+        ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        ids, p = np.empty(ptr[-1], dtype=INDEX), np.empty(ptr[-1], dtype=ACCUM)
+        self._run(kernels.held_classes_of_rows, rows, n_jobs, ptr, ids, p)
+        P = sp.csr_array((p, ids, ptr), shape=(sizes.size, self.n_classes))
+        P.sort_indices()
+        return P
+
+    def label_proba(
+        self, X: Any, y: npt.ArrayLike, *, smooth: bool = True, n_jobs: int = 1
+    ) -> AccumArray:
+        """Return the probability of one given label for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Known labels.
+        smooth : bool
+            False leaves classes outside a row's leaves at zero: what coverage and the papers'
+            perplexity are computed from.
+        n_jobs : int
+        """
+        rows = self._rows(X)
+        order = np.argsort(self._labels, kind="stable")
+        ids = order[class_ids(self._labels[order], np.asarray(y))].astype(INDEX)
+        if ids.shape != (n_rows_of(rows),):
+            raise ValueError(f"y must have one label a row ({n_rows_of(rows)}), got {ids.shape}")
+        out = np.empty(ids.size, dtype=ACCUM)
+        self._run(kernels.label_probability_of_rows, rows, n_jobs, ids, smooth, out)
+        return out
+
+    def apply(self, X: Any, *, n_jobs: int = 1) -> IndexArray:
+        """Return the node of the leaf that each row reaches; nodes are numbered breadth-first."""
+        rows = self._rows(X)
+        out = np.empty(n_rows_of(rows), dtype=INDEX)
+        self._run(kernels.leaf_of_rows, rows, n_jobs, out)
+        return np.flatnonzero(self._packed.child < 0).astype(INDEX)[out]
+
+    # -- other forms of it -------------------------------------------------------------------------
+
+    def with_beam(self, beam: int) -> FrozenTree:
+        """Return the same model with another beam; the arrays are shared."""
+        return self._like(beam=beam)
+
+    def quantized(self, weights: WeightType) -> FrozenTree:
+        """Return the same model with leaf weights of a smaller type: "float16" or "int8"."""
+        return self._like(packed=quantize(self._packed, weights))
+
+    def quantization_report(self, X: Any, y: npt.ArrayLike) -> list[dict[str, Any]]:
+        """Return error and size with each type of leaf weights.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        report : list of dict
+            With the keys ``weights``, ``error`` and ``nbytes``.
+        """
+        report = []
+        for weights in ("float32", "float16", "int8"):
+            model = self.quantized(weights)
+            error = float(np.mean(model.predict(X) != np.asarray(y)))
+            report.append({"weights": weights, "error": error, "nbytes": model.nbytes})
+        return report
+
+    def with_sections(self, **sections: Section) -> FrozenTree:
+        """Return the same model that carries more in its file."""
+        return self._like(sections=self.sections | sections)
+
+    def _like(self, **changes: Any) -> FrozenTree:
+        own: dict[str, Any] = {
+            "packed": self._packed,
+            "labels": self._labels,
+            "feature_names": self.feature_names,
+            "beam": self.beam,
+            "summary": self.summary,
+            "sections": self.sections,
+            "checked": self._checked,
+        } | changes
+        return FrozenTree(own.pop("packed"), own.pop("labels"), **own)
+
+    def __reduce__(self) -> Any:
+        """Pickle the arrays; addresses are made anew."""
+        own = self.__dict__
+        keywords = ("feature_names", "beam", "summary", "sections")
+        return (
+            _unpickled,
+            (self._packed, self._labels, {name: own[name] for name in keywords}, self._checked),
+        )
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file: safetensors with JSON metadata. A file of that name is replaced."""
+        arrays = {f"tree.{name}": array for name, array in self._packed.arrays().items()}
+        labels, kind = _pack_labels(self._labels)
+        arrays |= labels
+        if self.feature_names is not None:
+            arrays |= pack_strings(self.feature_names, "features")
+        for name, section in self.sections.items():
+            arrays |= {f"{name}.{key}": array for key, array in section.arrays.items()}
+        metadata = {
+            "format": FORMAT,
+            "version": VERSION,
+            "n_features": self.n_features,
+            "n_classes": self.n_classes,
+            "sparse": self._packed.sparse,
+            "weights": self._packed.weights,
+            "beam": self.beam,
+            "labels": kind,
+            "feature_names": self.feature_names is not None,
+            "summary": self.summary,
+            "sections": {name: dict(part.metadata) for name, part in self.sections.items()},
+        }
+        write_arrays(Path(path), arrays, metadata)
+
+    # -- small steps -------------------------------------------------------------------------------
+
+    def _rows(self, X: Any) -> Rows:
+        if isinstance(X, CSR):  # checked by an estimator
+            return X
+        if not hasattr(X, "indptr"):
+            X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=PARAM)
+        elif getattr(X, "format", "csr") != "csr":
+            X = X.tocsr()
+        if X.ndim != 2:
+            raise ValueError(f"X must have two axes (rows, features), got shape {X.shape}")
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but the model expects {self.n_features}"
+            )
+        if not np.all(np.isfinite(X.data if hasattr(X, "indptr") else X)):
+            raise ValueError("X contains NaN or infinity")
+        return as_rows(X)
+
+    def _run(self, kernel: Callable[..., int], rows: Rows, n_jobs: int, *arguments: Any) -> None:
+        """Call a kernel on all rows, in pieces on several threads if asked for."""
+        n_rows = n_rows_of(rows)
+        n_threads = (os.cpu_count() or 1) if n_jobs < 0 else max(n_jobs, 1)
+        n_threads = min(n_threads, max(n_rows // _MIN_CHUNK, 1))
+        if n_threads == 1:
+            status = kernel(self._table, rows, 0, n_rows, *arguments)
+        else:
+            # several pieces a thread: some rows cost more than others
+            cuts = np.linspace(0, n_rows, 4 * n_threads + 1).astype(int).tolist()
+            with ThreadPoolExecutor(n_threads) as pool:
+                pieces = pool.map(
+                    lambda begin, end: kernel(self._table, rows, begin, end, *arguments),
+                    cuts[:-1],
+                    cuts[1:],
+                )
+                status = min(pieces)
+        if status < 0:
+            self._fail(status, rows)
+
+    def _fail(self, status: int, x: Any) -> None:
+        if status == kernels.WRONG_WIDTH:
+            raise ValueError(f"x has {x.size} features, but the model expects {self.n_features}")
+        if status == kernels.BAD_FEATURE:
+            raise ValueError(
+                f"indices must lie in 0..{self.n_features - 1}, and there must be as many values"
+            )
+        raise ModelFileError("the model file is damaged: a leaf holds ids or weights out of range")
+
+
+def load(path: str | os.PathLike[str]) -> FrozenTree:
+    """Open a model file.
+
+    The file is mapped into memory, not read: a large one opens in milliseconds, and processes share
+    its pages. Its structure is checked at once, each leaf when a row first reaches it.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    model : FrozenTree
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, or is none of ours.
+    """
+    path = Path(path)
+    arrays, metadata = read_arrays(path)
+    try:
+        return _from_file(arrays, metadata)
+    except (TreeError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise ModelFileError(f"{path} is no valid model file: {error}") from error
+
+
+def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> FrozenTree:
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"its format is not {FORMAT!r}")
+    if metadata.get("version") != VERSION:
+        raise ValueError(
+            f"its format version is {metadata.get('version')!r}, this thinleaf reads {VERSION}: "
+            "update thinleaf, or save the model again"
+        )
+    weights = _typed(metadata, "weights", str)
+    if weights not in ("float32", "float16", "int8"):
+        raise ValueError(f"unknown weights {weights!r}")
+    packed = PackedTree(
+        _typed(metadata, "n_features", int),
+        _typed(metadata, "n_classes", int),
+        _typed(metadata, "sparse", bool),
+        weights,
+        **{name: arrays[f"tree.{name}"] for name in array_dtypes(weights)},
+    )
+    packed.validate()
+    sections = {
+        name: Section(
+            {key[len(name) + 1 :]: a for key, a in arrays.items() if key.startswith(name + ".")},
+            _typed(_typed(metadata, "sections", dict), name, dict),
+        )
+        for name in _typed(metadata, "sections", dict)
+    }
+    named = _typed(metadata, "feature_names", bool)
+    return FrozenTree(
+        packed,
+        _unpack_labels(arrays, _typed(metadata, "labels", str), packed.n_classes),
+        feature_names=unpack_strings(arrays, "features") if named else None,
+        beam=_typed(metadata, "beam", int),
+        summary=_typed(metadata, "summary", dict),
+        sections=sections,
+        checked=False,
+    )
+
+
+def _typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = metadata[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} must be {kind.__name__}, is {type(value).__name__}")
+    return value
+
+
+_NUMBERS = {"int64": np.int64, "float64": np.float64, "bool": np.bool_}
+
+
+def _pack_labels(labels: AnyArray) -> tuple[dict[str, AnyArray], str]:
+    """Return labels as arrays, and what kind they are: a dtype, "str" or "object"."""
+    if labels.dtype.kind in "iu" and labels.size and int(labels.max()) < 2**63:
+        return {"labels": labels.astype(np.int64)}, "int64"
+    if labels.dtype.kind == "f":
+        return {"labels": labels.astype(np.float64)}, "float64"
+    if labels.dtype.kind == "b":
+        return {"labels": labels}, "bool"
+    if all(isinstance(label, str) for label in labels.tolist()):
+        return pack_strings(
+            labels.tolist(), "labels"
+        ), "str" if labels.dtype.kind == "U" else "object"
+    raise ValueError(
+        "a model file holds labels that are integers, floats, booleans or strings; "
+        f"these are {labels.dtype} such as {labels.tolist()[0]!r}"
+    )
+
+
+def _unpack_labels(arrays: Mapping[str, AnyArray], kind: str, n_classes: int) -> AnyArray:
+    if kind in _NUMBERS:
+        labels = arrays["labels"]
+        if labels.dtype != _NUMBERS[kind] or labels.shape != (n_classes,):
+            raise ValueError(f"labels must be {n_classes} of {kind}")
+        labels = labels.copy()
+    elif kind in ("str", "object"):
+        texts = unpack_strings(arrays, "labels")
+        longest = max(map(len, texts), default=0)
+        labels = np.empty(len(texts), dtype=object)
+        labels[:] = texts
+        # a fixed-width array takes the longest label's room for each: not if a file abuses that
+        if kind == "str" and longest * len(texts) <= 64 * (sum(map(len, texts)) + 2**16):
+            labels = labels.astype(str)
+    else:
+        raise ValueError(f"unknown kind of labels {kind!r}")
+    if len(set(labels.tolist())) != labels.size:
+        raise ValueError("a label occurs twice")
+    return labels
+
+
+def _unpickled(
+    packed: PackedTree, labels: AnyArray, keywords: dict[str, Any], checked: bool
+) -> FrozenTree:
+    return FrozenTree(packed, labels, checked=checked, **keywords)
+
+
+def _dense_row(x: Any) -> AnyArray:
+    row = np.ascontiguousarray(x, dtype=PARAM)
+    if row.ndim != 1:
+        raise ValueError(f"a sample is a row of shape (n_features,), got shape {row.shape}")
+    return row
+
+
+def _pairs(indices: Any, values: Any) -> tuple[AnyArray, AnyArray]:
+    if type(indices) is not np.ndarray or indices.dtype is not _INT32 or indices.strides != _STEP:
+        wide = np.ascontiguousarray(indices)
+        if wide.ndim != 1 or (wide.size and wide.dtype.kind not in "iu"):
+            raise ValueError("indices must be integers in one axis")
+        # out of range stays so: the kernel says it
+        indices = np.clip(wide, -1, np.iinfo(INDEX).max).astype(INDEX)
+    if type(values) is not np.ndarray or values.dtype is not _FLOAT32 or values.strides != _STEP:
+        values = _dense_row(values)
+    return indices, values
