@@ -72,7 +72,7 @@ COMPARISONS = {
         6,
         (RecallTreeClassifier(64, learning_rate=2.0), LOMTreeClassifier(8000)),
         (
-            "--recall_tree 1730 -b 26 --loss_function logistic -l 2",
+            "--recall_tree 1730 -b 26 --loss_function logistic -l 2 --max_candidates 64",
             "--log_multi 1730 -b 24 --loss_function logistic -l 2",
         ),
     ),
