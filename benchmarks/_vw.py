@@ -39,16 +39,16 @@ def run(
 ) -> VwRun:
     """Train with class ids 0, 1, … and predict; text is parsed before the clock starts."""
     X, y = train
-    cache, test_cache, model = folder / "train.cache", folder / "test.cache", folder / "model"
-    if not cache.exists():
-        _write_cache(folder / "train.txt", cache, _lines(X, y))
-        _write_cache(folder / "test.txt", test_cache, _lines(X_test, np.zeros(X_test.shape[0])))
-    command = f"{options} --cache_file {cache} --passes {n_passes} --holdout_off -f {model} --quiet"
+    train_text, test_text, model = folder / "train.txt", folder / "test.txt", folder / "model"
+    if not train_text.exists():
+        _write(train_text, _lines(X, y), options)
+        _write(test_text, _lines(X_test, np.zeros(X_test.shape[0])), options)
+    command = f"{options} {_data(train_text)} --passes {n_passes} --holdout_off -f {model} --quiet"
     started = time.perf_counter()
     vowpalwabbit.Workspace(command).finish()
     trained = time.perf_counter()
     answers = folder / "answers"
-    vowpalwabbit.Workspace(f"-t -i {model} --cache_file {test_cache} -p {answers} --quiet").finish()
+    vowpalwabbit.Workspace(f"-t -i {model} {_data(test_text)} -p {answers} --quiet").finish()
     tested = time.perf_counter()
     predicted = np.loadtxt(answers, dtype=np.float64).astype(int) - 1
     return VwRun(
@@ -74,11 +74,16 @@ def _single_seconds(model: Path, X_test: object) -> float:
     return seconds
 
 
-def _write_cache(text: Path, cache: Path, lines: Iterator[str]) -> None:
+def _write(text: Path, lines: Iterator[str], options: str) -> None:
+    """Write rows as text and as VW's cache of it."""
     with text.open("w", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in lines)
-    vowpalwabbit.Workspace(f"--noop -d {text} --cache_file {cache} -k --quiet").finish()
-    text.unlink()
+    vowpalwabbit.Workspace(f"{options} -t {_data(text)} -k --quiet").finish()
+
+
+def _data(text: Path) -> str:
+    """Return the options to read rows; of the text only its name is used if there is a cache."""
+    return f"-d {text} --cache_file {text.with_suffix('.cache')}"
 
 
 def _lines(X: object, y: np.ndarray) -> Iterator[str]:
