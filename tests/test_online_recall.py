@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests import online_reference as reference
 from tests.strategies import FORMATS, as_rows, integer_rows
 from tests.test_online_linear import stream_of
-from thinleaf._dtypes import NO_CHILD, PARAM
+from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
 from thinleaf.online.flow import LOSSES
 from thinleaf.online.histogram import (
     BOUND,
@@ -94,6 +94,25 @@ def test_the_tree_equals_its_twin(kind, case):
         assert stats[node.id, TOTAL] == node.total
         assert stats[node.id, BOUND] == pytest.approx(twin._recall(node))
     assert model.predict(as_rows(X, kind)).tolist() == [twin.predict(x.astype(float)) for x in X]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("path_features", [True, False])
+def test_a_frozen_tree_predicts_alike(kind, path_features):
+    X, y = examples(400)
+    options = {"bound_multiplier": 0.1, "path_features": path_features, "max_candidates": 4}
+    model = model_of(8, dense=kind == "dense", **options)
+    rows = as_rows(X, kind)
+    model.learn(stream_of(as_rows(X[:200], kind), y[:200]), 9)
+    frozen, before = model.freeze(), model.predict(rows)
+    np.testing.assert_array_equal(frozen.predict(rows), before)
+    model.learn(stream_of(as_rows(X[200:], kind), y[200:]), 9)
+    np.testing.assert_array_equal(frozen.predict(rows), before)
+    scratch, best = frozen.scratch(8), np.empty(1, dtype=INDEX)
+    for x, label in zip(X[:50], before, strict=False):
+        frozen.predict_into(as_rows(x[None], kind), scratch, best)
+        assert best[0] == label
+    assert frozen.nbytes > 0
 
 
 @given(

@@ -54,6 +54,6 @@ def logistic_flow(margin: float, time: float) -> float:
         e = math.exp(z)
         step = (z + e - end) / (1.0 + e)
         z -= step
-        if abs(step) <= 1e-9 * (1.0 + abs(z)):
+        if step * step <= 1e-10:  # what is left is less than half of that
             break
     return max(z, margin)

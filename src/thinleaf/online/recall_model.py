@@ -6,6 +6,7 @@ import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, NO_CHILD, OFFSET, AccumArray, IndexArray
 from thinleaf.kernels.rows import Rows, n_rows_of
+from thinleaf.online.frozen import FrozenRecallTree
 from thinleaf.online.growing import with_models, with_slots
 from thinleaf.online.histogram import (
     HELD,
@@ -90,6 +91,10 @@ class RecallTreeModel:
         """Return the share of labels at a node that are no candidates, half a label added."""
         stats = self.state.histograms.stats[node]
         return float((max(stats[TOTAL] - stats[HELD], 0.0) + 0.5) / (stats[TOTAL] + 1.0))
+
+    def freeze(self) -> FrozenRecallTree:
+        """Return a copy that only predicts, quickly for single rows, too."""
+        return FrozenRecallTree(self.state, self.settings)
 
     def _scratch(self, X: Rows) -> Scratch:
         return new_scratch(longest(X), self.settings.max_depth, dense=isinstance(X, np.ndarray))

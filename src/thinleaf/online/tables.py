@@ -121,9 +121,9 @@ def find(tables: Tables, owner: int, key: int) -> int:
 
 @bare_kernel
 def log_size_for(count: int) -> int:
-    """Return the size of a table that holds so many keys with a quarter of its slots free."""
+    """Return the size of a table that holds so many keys with half of its slots free."""
     log_size = _SMALLEST
-    while 4 * count > 3 * (1 << log_size):
+    while 2 * count > (1 << log_size):
         log_size += 1
     return log_size
 
@@ -132,12 +132,10 @@ def log_size_for(count: int) -> int:
 def room_for(tables: Tables, owner: int, n_keys: int) -> int:
     """Return how many unused slots the arena needs so that ``n_keys`` keys can be added."""
     count = tables.owners[owner, COUNT] + n_keys
-    if tables.owners[owner, START] != EMPTY and 4 * count <= 3 * (
-        1 << tables.owners[owner, LOG_SIZE]
-    ):
+    start, log_size = tables.owners[owner, START], tables.owners[owner, LOG_SIZE]
+    if start != EMPTY and 2 * count <= (1 << log_size):
         return 0
-    log_size = log_size_for(count)
-    return 2 << log_size
+    return 2 << log_size_for(count)
 
 
 @bare_kernel
@@ -146,7 +144,7 @@ def grow(tables: Tables, owner: int, n_keys: int) -> bool:
     count = tables.owners[owner, COUNT] + n_keys
     old = tables.owners[owner, START]
     old_log = tables.owners[owner, LOG_SIZE]
-    if old != EMPTY and 4 * count <= 3 * (1 << old_log):
+    if old != EMPTY and 2 * count <= (1 << old_log):
         return False
     log_size = log_size_for(count)
     start = _allocate(tables, log_size)
