@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
+    from thinleaf.estimators import LOMTreeClassifier as LOMTreeClassifier
+    from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
+    from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.persist import ModelFileError as ModelFileError
@@ -27,7 +30,10 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
     "FrozenTree": "thinleaf.predictor",
+    "LOMTreeClassifier": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
+    "OnlineOneVsAllClassifier": "thinleaf.estimators",
+    "RecallTreeClassifier": "thinleaf.estimators",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
@@ -40,7 +46,10 @@ _MODULES = ("metrics",)
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
     "FrozenTree",
+    "LOMTreeClassifier",
     "ModelFileError",
+    "OnlineOneVsAllClassifier",
+    "RecallTreeClassifier",
     "SoftmaxTreeClassifier",
     "Tree",
     "TreeError",

@@ -53,6 +53,15 @@ def strict_kernel(function: F) -> F:
     return _compile(function, _STRICT)
 
 
+def bare_kernel(function: F) -> F:
+    """Compile as :func:`strict_kernel` does, without counting references to arrays.
+
+    For long-lived states of many arrays, where counting would take most of the time. Such a kernel
+    cannot allocate: all arrays are the caller's.
+    """
+    return _compile(function, _STRICT | {"_nrt": False})
+
+
 def compiled_signatures() -> tuple[int, int]:
     """Return how many signatures of all kernels this process has compiled, and how many loaded."""
     stats = [kernel.stats for kernel in _KERNELS]
