@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class Dataset:
     y_test: np.ndarray
     X_valid: Any = None
     y_valid: np.ndarray | None = None
+    texts_train: list[str] | None = None
+    texts_test: list[str] | None = None
 
     @property
     def n_classes(self) -> int:
@@ -77,7 +79,16 @@ def _load_dense(folder: Path, name: str) -> Dataset:
     with np.load(folder / f"{name}.npz") as arrays:
         parts = {key: arrays[key] for key in arrays.files}
     X_train, X_test = _standardised(parts["X_train"], parts["X_test"])
-    return Dataset(name, X_train, parts["y_train"], X_test, parts["y_test"])
+    data = Dataset(name, X_train, parts["y_train"], X_test, parts["y_test"])
+    if name != "letter":
+        return data
+    texts = {f"texts_{part}": _as_words(parts[f"X_{part}"]) for part in ("train", "test")}
+    return replace(data, **texts)
+
+
+def _as_words(X: np.ndarray) -> list[str]:
+    """Return rows of small integers as texts, for systems that read nothing else."""
+    return [" ".join(f"{f}={int(x)}" for f, x in enumerate(row)) for row in X]
 
 
 def _load_text(folder: Path, name: str) -> Dataset:
@@ -93,7 +104,9 @@ def _load_text(folder: Path, name: str) -> Dataset:
         dtype=np.float32,
     )
     X_train = vectorizer.fit_transform(texts_train)
-    return Dataset(name, X_train, y_train, vectorizer.transform(texts_test), y_test)
+    X_test = vectorizer.transform(texts_test)
+    texts = {"texts_train": texts_train, "texts_test": texts_test}
+    return Dataset(name, X_train, y_train, X_test, y_test, **texts)
 
 
 def _load_ptb(directory: Path) -> Dataset:

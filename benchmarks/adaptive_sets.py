@@ -12,28 +12,31 @@ from benchmarks._models import COLUMNS, fit_figures, warm_up
 from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 
-TEXT = {"router_l1": 0.001, "leaf_l1": 0.001, "router_ridge": 0.01, "leaf_ridge": 0.01, "tol": 1e-3}
-WIDE = TEXT | {"overlap": 0.01, "initial_depth": 4, "initial_contraction": 0.25, "max_sweeps": 5}
+TEXT = {"router_l1": 0.001, "leaf_l1": 0.001, "router_ridge": 0.01, "leaf_ridge": 0.01}
+QUICK = TEXT | {"max_sweeps": 5}
+WIDE = QUICK | {"initial_depth": 4, "initial_contraction": 0.25}
 SETTINGS: dict[str, dict[str, dict]] = {
     "icd10cm": {
-        "accurate": WIDE | {"max_rounds": 0},
-        "1 round": WIDE | {"max_rounds": 1, "overlap": 0.05},
-        "2 rounds": WIDE | {"max_rounds": 2, "overlap": 0.05},
-        "4 rounds": WIDE | {"max_rounds": 4, "overlap": 0.1},
         "default": {},
+        "wide": WIDE,
+        "64 leaves": QUICK,
+        "wide, 1 round": WIDE | {"max_rounds": 1, "overlap": 0.05},
+        "wide, 2 rounds": WIDE | {"max_rounds": 2, "overlap": 0.05},
+        "wide, 4 rounds": WIDE | {"max_rounds": 4, "overlap": 0.1},
     },
-    "clinc150": {"default": {}, "wide": TEXT | {"overlap": 0.01, "max_rounds": 1}},
-    "banking77": {"default": {}, "wide": TEXT | {"overlap": 0.01, "max_rounds": 1}},
-    "naics2017": {"default": {}, "wide": TEXT | {"overlap": 0.01, "max_rounds": 1}},
-    "wordnet_hypernym": {"wide": TEXT | {"overlap": 0.01, "max_rounds": 0, "max_sweeps": 4}},
-    "omniglot": {"default": {}},
-    "debian_paths": {
-        "wide": TEXT | {"overlap": 0.05, "max_rounds": 0, "max_sweeps": 2, "absent": "zero_one"}
+    "clinc150": {"default": {}, "wide": QUICK, "2 rounds": {"max_rounds": 2}},
+    "banking77": {"default": {}, "wide": QUICK, "2 rounds": {"max_rounds": 2}},
+    "naics2017": {"default": {}, "wide": QUICK, "2 rounds": {"max_rounds": 2}},
+    "wordnet_hypernym": {"default": {"max_sweeps": 5}, "wide": QUICK},
+    "omniglot": {
+        "default": {"max_sweeps": 5},
+        "wide": {"max_sweeps": 5, "initial_depth": 3, "leaf_ridge": 40.0},
     },
+    "debian_paths": {"two sweeps": QUICK | {"max_sweeps": 2, "absent": "zero_one"}},
     "bible_verse": {
-        "wide": TEXT
-        | {"overlap": 0.05, "max_rounds": 0, "max_sweeps": 2, "initial_depth": 8}
-        | {"leaf_ridge": 0.03}
+        "two sweeps": QUICK
+        | {"max_sweeps": 2, "initial_depth": 8, "leaf_ridge": 0.03}
+        | {"overlap": 0.05}
     },
 }
 FLAT = {

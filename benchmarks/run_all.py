@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import adaptive_sets
+from benchmarks import adaptive_sets, online
 from benchmarks._data import available
 from benchmarks._report import arguments
 
@@ -20,6 +20,7 @@ BENCHMARKS = [
     ("control", "letter", ["--set", "letter"]),
     ("control", "fontglyph1000", ["--set", "fontglyph1000"]),
     *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),
+    *(("online", name, ["--set", name]) for name in online.COMPARISONS),
     ("ptb", "ptb", []),
     ("defaults", "letter", []),
 ]

@@ -212,7 +212,7 @@ def rich_tree(rng: np.random.Generator, n_leaves: int = 12, n_features: int = 30
             weights = rng.normal(size=used.size).astype(PARAM)
             nodes.append(Router(used, weights, float(rng.normal())))
             continue
-        share, filled = [(0.9, 1.0), (0.2, 1.0), (0.3, 0.1), (0.0, 1.0)][at % 4]
+        share, filled = [(0.9, 1.0), (0.2, 1.0), (0.3, 0.04), (0.0, 1.0)][at % 4]
         used = np.flatnonzero(rng.random(n_features) < share).astype(INDEX)
         k = int(rng.integers(2, n_classes))
         classes = np.sort(rng.choice(n_classes, size=k, replace=False)).astype(INDEX)

@@ -18,7 +18,13 @@ from tests.estimator_cases import (
     problem,
     quick,
 )
-from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
+    LOMTreeClassifier,
+    OnlineOneVsAllClassifier,
+    RecallTreeClassifier,
+    SoftmaxTreeClassifier,
+)
 
 INITS = (
     "random",
@@ -53,6 +59,12 @@ INITS = (
             max_sweeps=5,
             random_state=0,
         ),
+        RecallTreeClassifier(random_state=0),
+        RecallTreeClassifier(
+            2, bound_multiplier=0.0, path_features=False, loss="squared", random_state=0
+        ),
+        LOMTreeClassifier(random_state=0),
+        OnlineOneVsAllClassifier(random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -260,11 +260,11 @@ def test_weights_that_become_zero_are_dropped(sparse, weights):
     """Of sparse rows; a row without entries goes, too."""
     rng = np.random.default_rng(0)
     n = 12
-    W = np.zeros((n, 6), dtype=PARAM)
+    W = np.zeros((n, n), dtype=PARAM)
     W[:, 0] = rng.normal(size=n)
     W[::2, 0] = 1e-9  # below what either type can hold beside the others
-    leaf = Leaf(np.arange(6, dtype=INDEX), np.arange(n, dtype=INDEX), W, np.zeros(6, PARAM))
-    tree = Tree.build(np.array([[-1, -1]]), [leaf], n_features=n, n_classes=6)
+    leaf = Leaf(np.arange(n, dtype=INDEX), np.arange(n, dtype=INDEX), W, np.zeros(n, PARAM))
+    tree = Tree.build(np.array([[-1, -1]]), [leaf], n_features=n, n_classes=n)
     packed = frozen(tree, sparse=sparse).packed
     assert packed.block.size == 0
     small = quantize(packed, weights)
@@ -273,9 +273,9 @@ def test_weights_that_become_zero_are_dropped(sparse, weights):
     assert small.feat_idx.tolist() == list(range(1, n, 2))
     assert np.all(small.entry != 0)
     X = real_rows(0, 20, n)
-    expected = FrozenTree(packed, np.arange(6)).predict_proba(X)
+    expected = FrozenTree(packed, np.arange(n)).predict_proba(X)
     for rows in both(X):
-        P = FrozenTree(small, np.arange(6)).predict_proba(rows)
+        P = FrozenTree(small, np.arange(n)).predict_proba(rows)
         np.testing.assert_allclose(P, expected, atol=0.02)
 
 

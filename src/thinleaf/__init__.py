@@ -8,11 +8,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from thinleaf._version import __version__
+
 if TYPE_CHECKING:
     from thinleaf import metrics as metrics
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
+    from thinleaf.estimators import LOMTreeClassifier as LOMTreeClassifier
+    from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
+    from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.persist import ModelFileError as ModelFileError
@@ -20,25 +25,31 @@ if TYPE_CHECKING:
     from thinleaf.predictor import load as load
     from thinleaf.tree import Tree as Tree
     from thinleaf.tree import TreeError as TreeError
-
-__version__ = "0.1.0"
+    from thinleaf.warmup import warm_up as warm_up
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
     "FrozenTree": "thinleaf.predictor",
+    "LOMTreeClassifier": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
+    "OnlineOneVsAllClassifier": "thinleaf.estimators",
+    "RecallTreeClassifier": "thinleaf.estimators",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
     "load": "thinleaf.predictor",
     "load_estimator": "thinleaf.estimators",
+    "warm_up": "thinleaf.warmup",
 }
 _MODULES = ("metrics",)
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
     "FrozenTree",
+    "LOMTreeClassifier",
     "ModelFileError",
+    "OnlineOneVsAllClassifier",
+    "RecallTreeClassifier",
     "SoftmaxTreeClassifier",
     "Tree",
     "TreeError",
@@ -46,6 +57,7 @@ __all__ = [
     "load",
     "load_estimator",
     "metrics",
+    "warm_up",
 ]
 
 

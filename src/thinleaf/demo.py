@@ -16,6 +16,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,15 +27,6 @@ from thinleaf._dtypes import INDEX, PARAM, AnyArray, ParamArray
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
 from thinleaf.estimators import SoftmaxTreeClassifier
 from thinleaf.metrics import summarize, top_k_error
-
-try:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "the demo needs the package rich: pip install 'thinleaf[demo]'", name=error.name
-    ) from error
 
 TREE_SETTINGS: Final[Mapping[str, Any]] = {
     "depth": 6,
@@ -260,7 +254,7 @@ def first_rows(data: TextSplit, n_rows: int) -> TextSplit:
     )
 
 
-def compare(features: Features, say: Callable[[str], None]) -> Comparison:
+def compare(features: Features, say: Callable[[str], None], *, verbose: bool = True) -> Comparison:
     """Train the tree and the flat softmax on the same rows and measure both.
 
     Parameters
@@ -268,11 +262,13 @@ def compare(features: Features, say: Callable[[str], None]) -> Comparison:
     features : Features
     say : callable
         Gets a line of text at each stage.
+    verbose : bool
+        Whether the tree shows its progress on standard error.
     """
     say("Compiling, or loading what an earlier run has compiled")
     seconds = _compile(features)
     say(f"That took {seconds:.1f} s. Training the tree")
-    tree = make_tree()
+    tree = make_tree(verbose=int(verbose))
     tree_seconds = _seconds(lambda: tree.fit(features.X_train, features.y_train))
     say("Training the flat softmax")
     flat = FlatSoftmax(report=say)
@@ -387,7 +383,7 @@ def _answer(
     return lines
 
 
-def run(console: Console, n_rows: int | None = None) -> Comparison:
+def run(console: Console, n_rows: int | None = None, *, quiet: bool = False) -> Comparison:
     """Run the demo.
 
     Parameters
@@ -396,10 +392,13 @@ def run(console: Console, n_rows: int | None = None) -> Comparison:
         Where to print.
     n_rows : int, optional
         Train on the first rows only, for a quick look; by default on all.
+    quiet : bool
+        Print the results only.
     """
 
     def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False)
+        if not quiet:
+            console.print(line, markup=False, highlight=False)
 
     say("Reading ICD-10-CM")
     data = load_icd10cm()
@@ -411,7 +410,7 @@ def run(console: Console, n_rows: int | None = None) -> Comparison:
         f"{n_train:,} training and {len(data.y_test):,} test texts, {len(data.titles):,} "
         f"categories, {n_features:,} tf-idf features"
     )
-    comparison = compare(features, say)
+    comparison = compare(features, say, verbose=not quiet)
     console.print()
     console.print(comparison_table(comparison, len(data.y_test)))
     console.print()

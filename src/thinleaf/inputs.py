@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf.kernels.hashing import hash_features
 from thinleaf.kernels.rows import CSR, Rows
 
 
@@ -31,6 +32,16 @@ def as_rows(X: Any) -> Rows:
         matrix.data.astype(PARAM, copy=False),
         int(matrix.shape[1]),
     )
+
+
+def hashed(X: Rows, bits: int) -> CSR:
+    """Return rows whose features are hashed to 2^bits ones; values that meet are added up."""
+    assert isinstance(X, CSR)
+    indices = hash_features(X.indices, bits)
+    matrix = sp.csr_matrix((X.data, indices, X.indptr), shape=(X.indptr.size - 1, 1 << bits))
+    rows = as_rows(matrix)
+    assert isinstance(rows, CSR)
+    return rows
 
 
 def as_weights(sample_weight: npt.ArrayLike | None, n_rows: int) -> AccumArray:

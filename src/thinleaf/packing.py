@@ -31,12 +31,14 @@ WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 _CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
+_N_TOP = 128  # seven levels
 _MAX_DENSE_WIDTH = 2**24
 """A sparse row takes this much scratch at most, whatever a file says."""
 
-# What a multiplication of a sparse row costs beside one of a dense block: measured on Letter and
-# icd10cm; scattered additions do not vectorise, but they touch less memory.
-_ENTRY_COST_DENSE = 4.0
+# What an entry of a sparse row costs, in numbers of a dense block: for dense rows in time, since
+# scattered additions do not vectorise; for sparse rows, where both take nearly the same time, in
+# bytes. Measured by benchmarks/latency.py.
+_ENTRY_COST_DENSE = 10.0
 _ENTRY_COST_SPARSE = 1.5
 
 
@@ -132,6 +134,78 @@ class PackedTree:
     def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays by name."""
         return {name: getattr(self, name) for name in array_dtypes(self.weights)}
+
+    # -- looking at nodes --------------------------------------------------------------------------
+
+    @property
+    def node_depth(self) -> IndexArray:
+        """Depth of each node, of shape (n_nodes,)."""
+        depth = np.zeros(self.n_nodes, dtype=INDEX)
+        begin, end, level = 0, 1, 0
+        while begin < end:  # breadth-first: the nodes of a level stand together
+            depth[begin:end] = level
+            n_routers = int(np.count_nonzero(self.child[begin:end] >= 0))
+            begin, end, level = end, end + 2 * n_routers, level + 1
+        return depth
+
+    def router(self, node: int) -> Router:
+        """Return the hyperplane of a router, whatever its layout."""
+        if not 0 <= node < self.n_nodes or self.child[node] < 0:
+            raise TreeError(f"node {node} is no router")
+        bias = float(self.bias[node])
+        row = int(self.dense_at[node])
+        if row >= 0:
+            weights = self.dense_val[row * self.n_features : (row + 1) * self.n_features]
+            features = np.flatnonzero(weights).astype(INDEX)
+            return Router(features, weights[features], bias)
+        if self.sparse:
+            entries = np.flatnonzero(self.router_idx == node)
+            own_features = np.searchsorted(self.router_ptr, entries, side="right") - 1
+            return Router(own_features.astype(INDEX), self.router_val[entries], bias)
+        own = slice(*self.router_ptr[node : node + 2])
+        return Router(self.router_idx[own], self.router_val[own], bias)
+
+    def leaf(self, i: int) -> Leaf:
+        """Return the softmax of leaf number ``i``, its weights as float32.
+
+        Raises
+        ------
+        TreeError
+            If there is no such leaf, or if what a file says of it is out of range.
+        """
+        if not 0 <= i < self.n_leaves:
+            raise TreeError(f"there is no leaf {i}")
+        own = slice(*self.class_ptr[i : i + 2])
+        classes, bias = self.class_ids[own], self.leaf_bias[own]
+        features = self.feat_idx[slice(*self.feat_ptr[i : i + 2])]
+        _require_ascending("class_ids", classes, self.n_classes)
+        _require_ascending("feat_idx", features, self.n_features)
+        stored = self.block[slice(*self.block_ptr[i : i + 2])]
+        if stored.size == 0:
+            weights = self._entries_of_leaf(i, features.size, classes.size)
+        else:
+            weights = stored.reshape(-1, classes.size).astype(PARAM)
+            if features.size == 0:
+                features = np.flatnonzero(weights.any(axis=1)).astype(INDEX)
+                weights = weights[features]
+        if self.weights == "int8":
+            weights = weights * self.scale[own]
+        finite = bool(np.all(np.isfinite(weights)) and np.all(np.isfinite(bias)))
+        _require(finite, f"the weights of leaf {i} must be finite")
+        return Leaf(classes, features, weights, bias)
+
+    def _entries_of_leaf(self, i: int, n_features: int, n_classes: int) -> ParamArray:
+        """Return the weights of a leaf with sparse rows, of shape (n_features, n_classes)."""
+        begin, end = self.feat_ptr[i : i + 2]
+        ptr = self.row_ptr[begin : end + 1]
+        valid = 0 <= ptr[0] <= ptr[-1] <= self.slot.size and bool(np.all(ptr[:-1] <= ptr[1:]))
+        _require(valid, f"row_ptr of leaf {i} must rise")
+        slots = self.slot[ptr[0] : ptr[-1]]
+        _require(bool(np.all(slots < n_classes)), f"slot of leaf {i} is out of range")
+        weights = np.zeros((n_features, n_classes), dtype=PARAM)
+        rows = np.repeat(np.arange(n_features), np.diff(ptr))
+        weights[rows, slots] = self.entry[ptr[0] : ptr[-1]]
+        return weights
 
     # -- checking ----------------------------------------------------------------------------------
 
@@ -242,7 +316,7 @@ class PackedTree:
             raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), _CODES[self.weights], beam,
-            self.slot.size,
+            self.slot.size, min(self.n_nodes, _N_TOP) if self.sparse else 0,
         ]  # fmt: skip
         kept = [state if name == "state" else getattr(self, name) for name in ARRAYS]
         addresses = [array.__array_interface__["data"][0] for array in kept]
@@ -266,7 +340,7 @@ def array_dtypes(weights: WeightType) -> dict[str, type]:
 # -- packing ---------------------------------------------------------------------------------------
 
 
-def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
+def pack(tree: Tree, outside: Outside, *, sparse: bool, blocks: bool | None = None) -> PackedTree:
     """Pack a tree whose nodes are numbered breadth-first, as pruning leaves them.
 
     Parameters
@@ -276,6 +350,8 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
         What classes outside a leaf get, by node of the tree.
     sparse : bool
         Whether rows to come are mostly sparse. Very wide rows are taken to be.
+    blocks : bool, optional
+        Store all leaves as dense blocks, or all as sparse rows; by default, each as is cheaper.
     """
     sparse = sparse or tree.n_features > _MAX_DENSE_WIDTH
     leaf_nodes = np.flatnonzero(tree.is_leaf)
@@ -291,7 +367,9 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool) -> PackedTree:
         child.astype(INDEX),
         tree.bias.copy(),
         **_pack_routers(tree, sparse),
-        **_pack_leaves([tree.leaf(int(node)) for node in leaf_nodes], tree.n_features, sparse),
+        **_pack_leaves(
+            [tree.leaf(int(node)) for node in leaf_nodes], tree.n_features, sparse, blocks
+        ),
         scale=np.empty(0, PARAM),
         **outside.of_leaves(leaf_nodes),
     )
@@ -329,22 +407,24 @@ def _pack_routers(tree: Tree, sparse: bool) -> dict[str, AnyArray]:
     }
 
 
-def _pack_leaves(leaves: list[Leaf], n_features: int, sparse: bool) -> dict[str, AnyArray]:
+def _pack_leaves(
+    leaves: list[Leaf], n_features: int, sparse: bool, blocks: bool | None
+) -> dict[str, AnyArray]:
     feat: list[AnyArray] = []
-    blocks: list[AnyArray] = []
+    dense: list[AnyArray] = []
     slots: list[AnyArray] = []
     entries: list[AnyArray] = []
     row_sizes: list[AnyArray] = []
     for leaf in leaves:
         k = leaf.classes.size
-        if _as_block(leaf, sparse):
+        if _as_block(leaf, sparse, blocks):
             whole = not sparse and 2 * leaf.features.size > n_features
             features = np.empty(0, INDEX) if whole else leaf.features
             block = leaf.weights
             if whole:
                 block = np.zeros((n_features, k), dtype=PARAM)
                 block[leaf.features] = leaf.weights
-            blocks.append(block.ravel())
+            dense.append(block.ravel())
             row_sizes.append(np.zeros(features.size, dtype=OFFSET))
         else:
             features = leaf.features
@@ -352,7 +432,7 @@ def _pack_leaves(leaves: list[Leaf], n_features: int, sparse: bool) -> dict[str,
             slots.append(columns.astype(_SLOT))
             entries.append(leaf.weights[rows, columns])
             row_sizes.append(np.bincount(rows, minlength=features.size))
-            blocks.append(np.empty(0, PARAM))
+            dense.append(np.empty(0, PARAM))
         feat.append(features)
     return {
         "class_ptr": _pointers([leaf.classes.size for leaf in leaves]),
@@ -360,20 +440,22 @@ def _pack_leaves(leaves: list[Leaf], n_features: int, sparse: bool) -> dict[str,
         "leaf_bias": _join([leaf.bias for leaf in leaves], PARAM),
         "feat_ptr": _pointers([features.size for features in feat]),
         "feat_idx": _join(feat, INDEX),
-        "block_ptr": _pointers([block.size for block in blocks]),
-        "block": _join(blocks, PARAM),
+        "block_ptr": _pointers([block.size for block in dense]),
+        "block": _join(dense, PARAM),
         "row_ptr": _pointers(_join(row_sizes, OFFSET)),
         "slot": _join(slots, _SLOT),
         "entry": _join(entries, PARAM),
     }
 
 
-def _as_block(leaf: Leaf, sparse: bool) -> bool:
-    """Return whether a dense block of a leaf's weights is cheaper than sparse rows."""
+def _as_block(leaf: Leaf, sparse: bool, blocks: bool | None) -> bool:
+    """Return whether a leaf is stored as a dense block: asked for, or cheaper than sparse rows."""
     if leaf.features.size == 0:
         return False
-    if leaf.classes.size > 2**16:
+    if leaf.classes.size > 2**16:  # more than slots can count
         return True
+    if blocks is not None:
+        return blocks
     cost = _ENTRY_COST_SPARSE if sparse else _ENTRY_COST_DENSE
     return cost * int(np.count_nonzero(leaf.weights)) > leaf.weights.size
 
@@ -467,6 +549,11 @@ def _require_pointers(name: str, ptr: OffsetArray, n: int, n_items: int) -> None
 
 def _require_ids(name: str, ids: IndexArray, limit: int) -> None:
     _require(bool(np.all((ids >= 0) & (ids < limit))), f"{name} must lie in 0..{limit - 1}")
+
+
+def _require_ascending(name: str, ids: IndexArray, limit: int) -> None:
+    _require_ids(name, ids, limit)
+    _require(bool(np.all(ids[:-1] < ids[1:])), f"{name} must be ascending")
 
 
 def _pointers(sizes: AnyArray | list[int]) -> OffsetArray:

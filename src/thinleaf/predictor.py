@@ -366,6 +366,10 @@ class FrozenTree:
             report.append({"weights": weights, "error": error, "nbytes": model.nbytes})
         return report
 
+    def with_summary(self, **more: Any) -> FrozenTree:
+        """Return the same model that tells more of its training."""
+        return self._like(summary=self._summary | more)
+
     def with_sections(self, **sections: Section) -> FrozenTree:
         """Return the same model that carries more in its file."""
         return self._like(sections=self._sections | sections)
@@ -421,7 +425,7 @@ class FrozenTree:
 
     def _rows(self, X: Any) -> Rows:
         if isinstance(X, CSR):  # checked by an estimator
-            return X
+            return _one_signature(X)
         if not hasattr(X, "indptr"):
             with np.errstate(over="ignore"):  # infinity is found below
                 X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=PARAM)
@@ -437,7 +441,7 @@ class FrozenTree:
             rows = as_rows(X)
         if not np.all(np.isfinite(rows.data if isinstance(rows, CSR) else rows)):
             raise ValueError("X contains NaN or infinity, or is too large for float32")
-        return rows
+        return _one_signature(rows)
 
     def _check_k(self, k: Any) -> None:
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
@@ -610,6 +614,31 @@ def _unpickled(
     packed: PackedTree, labels: AnyArray, keywords: dict[str, Any], checked: bool
 ) -> FrozenTree:
     return FrozenTree(packed, labels, checked=checked, **keywords)
+
+
+class _Alias:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: AnyArray) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+        self._kept = array
+
+
+def _one_signature(rows: Rows) -> Rows:
+    """Return rows whose arrays count as writable, as those of a memory-mapped file do not.
+
+    Kernels only read rows, but would be compiled once more for read-only ones.
+    """
+    if isinstance(rows, CSR):
+        return CSR(
+            _writable(rows.indptr), _writable(rows.indices), _writable(rows.data), rows.n_features
+        )
+    return _writable(rows)
+
+
+def _writable(array: AnyArray) -> AnyArray:
+    return array if array.flags.writeable else np.asarray(_Alias(array))
 
 
 def _dense_row(x: Any) -> AnyArray:

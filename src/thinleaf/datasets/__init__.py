@@ -5,12 +5,14 @@ from thinleaf.datasets.files import ExampleReader, open_examples, read_examples
 from thinleaf.datasets.formats import Layout
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
 from thinleaf.datasets.lines import DataFileError
+from thinleaf.datasets.live import LiveStream
 
 __all__ = [
     "DataFileError",
     "ExampleReader",
     "FeatureRows",
     "Layout",
+    "LiveStream",
     "TextRows",
     "TextSplit",
     "concatenate",

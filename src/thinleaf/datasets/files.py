@@ -66,6 +66,7 @@ class ExampleReader:
         self._on_error = on_error
         self._batch_size = batch_size
         self._batch = new_batch(layout, labels, unknown_features)
+        self._failure: DataFileError | None = None
 
     @property
     def n_dropped(self) -> int:
@@ -76,10 +77,14 @@ class ExampleReader:
         return self
 
     def __next__(self) -> Examples:
-        for number, raw in self._to_read:
-            self._read(number, raw)
-            if len(self._batch) == self._batch_size:
-                break
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._fill()
+        except DataFileError as error:
+            if not len(self._batch):
+                raise
+            self._failure = error  # first what comes before it
         if not len(self._batch):
             self._check_any()
             raise StopIteration
@@ -89,6 +94,12 @@ class ExampleReader:
     def read_all(self) -> Examples:
         """Return all batches that are left, of which there must be one, as one."""
         return concatenate(list(self))
+
+    def _fill(self) -> None:
+        for number, raw in self._to_read:
+            self._read(number, raw)
+            if len(self._batch) == self._batch_size or (len(self._batch) and self._lines.idle):
+                return
 
     def _read(self, number: int, raw: str | bytes) -> None:
         try:
@@ -172,7 +183,8 @@ def open_examples(
         What to do about features beyond ``n_features``: call the line unreadable, or leave them out
         and count them.
     batch_size : int
-        Rows a batch. The last one may have less.
+        Rows a batch. The last one may have less, and so may those of a
+        :class:`~thinleaf.datasets.live.LiveStream`.
 
     Returns
     -------
@@ -184,8 +196,8 @@ def open_examples(
     Raises
     ------
     DataFileError
-        If the layout cannot be told. Iteration raises it for lines that cannot be read, and at the
-        end of a file without examples.
+        If the layout cannot be told. Iteration raises it for lines that cannot be read, after a
+        batch with what comes before them, and at the end of a file without examples.
     OSError
         If the file cannot be opened.
 

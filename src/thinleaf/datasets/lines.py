@@ -86,6 +86,11 @@ class Lines:
             )
         return self._number, line
 
+    @property
+    def idle(self) -> bool:
+        """Whether the next line may be long in coming; see :mod:`thinleaf.datasets.live`."""
+        return bool(getattr(self._file, "idle", False))
+
     def _read(self) -> str | bytes:
         try:
             return cast("str | bytes", self._file.readline(MAX_LINE + 1))

@@ -2,9 +2,19 @@
 
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.files import load_estimator
+from thinleaf.estimators.lom_tree import LOMTreeClassifier
+from thinleaf.estimators.online_one_vs_all import OnlineOneVsAllClassifier
+from thinleaf.estimators.recall_tree import RecallTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 
 TREE_CLASSIFIERS = ("AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier")
 """What a model file may hold to train on."""
 
-__all__ = ["AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier", "load_estimator"]
+__all__ = [
+    "AdaptiveSoftmaxTreeClassifier",
+    "LOMTreeClassifier",
+    "OnlineOneVsAllClassifier",
+    "RecallTreeClassifier",
+    "SoftmaxTreeClassifier",
+    "load_estimator",
+]

@@ -28,6 +28,7 @@ from thinleaf.tree import Tree
 
 _CLASSES_PER_LEAF = 50
 _ROUNDS = 5
+_ROWS_PER_CLASS = 20
 _FAIR_SHARES = 4
 _LIMITS = {"max_rounds", "max_depth", "max_leaves", "max_seconds", "patience"}
 _NOT_SHAPING = _LIMITS | {
@@ -73,9 +74,9 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     expansion_sweeps : int
         Sweeps over a replacement, at the most.
     max_rounds : int or "auto", optional
-        Rounds of growth at the most; None is no limit. ``"auto"`` is 5 for dense and 0 for sparse
-        input: on text the initial tree, with small ``overlap``, had the fewest errors of all, and
-        rounds trade errors for fewer multiplications.
+        Rounds of growth at the most; None is no limit. ``"auto"`` is 5 for dense input with 20 rows
+        a class and more, else 0: on text the initial tree, with small ``overlap``, had the fewest
+        errors of all, and rounds trade errors for fewer multiplications.
     max_depth, max_leaves : int, optional
         Limits of growth; less depth keeps more classes in a leaf.
     max_seconds : float, optional
@@ -328,7 +329,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
 
     def _rounds(self, data: TrainingData) -> int | None:
         if self.max_rounds == "auto":
-            return 0 if isinstance(data.X, CSR) else _ROUNDS
+            few = data.n_rows < _ROWS_PER_CLASS * data.n_classes
+            return 0 if few or isinstance(data.X, CSR) else _ROUNDS
         return self.max_rounds
 
     def _keep(self, grown: Grown, data: TrainingData, held: TrainingData | None) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from thinleaf import __version__
 from thinleaf._dtypes import AnyArray
+from thinleaf._version import __version__
 from thinleaf.persist import ModelFileError, Section, tree_arrays, tree_from_arrays
 from thinleaf.predictor import load
 from thinleaf.probability import Backoff

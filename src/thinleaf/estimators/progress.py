@@ -6,6 +6,7 @@ import sys
 from typing import TextIO
 
 from thinleaf.growth.expand import Grown
+from thinleaf.online.progressive import ProgressRecord
 from thinleaf.tao import SweepRecord
 
 _WIDTH = 24
@@ -70,4 +71,20 @@ class RoundLines:
             text += f"validation error {100 * record.validation_error:.2f} %  "
         clear = "\r\x1b[2K" if self._stream.isatty() else ""
         self._stream.write(f"{clear}{text}{record.seconds:.1f} s\n")
+        self._stream.flush()
+
+
+class ProgressLines:
+    """Shows progressive validation loss as a line whenever there is a record."""
+
+    def __init__(self, name: str, stream: TextIO | None = None) -> None:
+        self._name = name
+        self._stream = stream or sys.stderr
+
+    def __call__(self, record: ProgressRecord) -> None:
+        """Show a record."""
+        self._stream.write(
+            f"{self._name}: {record.examples} examples  progressive loss "
+            f"{100 * record.loss:.2f} %  since last {100 * record.loss_since_last:.2f} %\n"
+        )
         self._stream.flush()

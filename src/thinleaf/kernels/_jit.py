@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from thinleaf.kernels._cache import KernelCache
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS: dict[str, Any] = {
@@ -51,8 +53,33 @@ def strict_kernel(function: F) -> F:
     return _compile(function, _STRICT)
 
 
+def bare_kernel(function: F) -> F:
+    """Compile as :func:`strict_kernel` does, without counting references to arrays.
+
+    For long-lived states of many arrays, where counting would take most of the time. Such a kernel
+    cannot allocate: all arrays are the caller's.
+    """
+    return _compile(function, _STRICT | {"_nrt": False})
+
+
+def compiled_signatures() -> tuple[int, int]:
+    """Return how many signatures of all kernels this process has compiled, and how many loaded."""
+    stats = [kernel.stats for kernel in _KERNELS]
+    compiled = sum(sum(stat.cache_misses.values()) for stat in stats)
+    return compiled, sum(sum(stat.cache_hits.values()) for stat in stats)
+
+
+def cache_directory() -> str | None:
+    """Return where code is kept that this process compiles, or None if it is not."""
+    return next((kernel._cache.cache_path for kernel in _KERNELS), None)
+
+
+_KERNELS: list[Any] = []
+
+
 def _compile(function: F, options: dict[str, Any]) -> F:
-    try:
-        return cast(F, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # no writable cache directory: compile anew in each process
-        return cast(F, numba.njit(**options)(function))
+    dispatcher = numba.njit(**options)(function)
+    if hasattr(dispatcher, "enable_caching"):  # not so if numba is told not to compile
+        dispatcher._cache = KernelCache(function)
+        _KERNELS.append(dispatcher)
+    return cast(F, dispatcher)

@@ -41,14 +41,14 @@ ARRAYS = (
 )  # fmt: skip
 """The arrays of a packed tree in the order of their addresses."""
 
-N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, BEAM, N_ENTRIES = range(6)
+N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, BEAM, N_ENTRIES, N_TOP = range(7)
 """The numbers that a table begins with; addresses follow."""
 
 (
     CHILD, BIAS, DENSE_AT, DENSE_VAL, ROUTER_PTR, ROUTER_IDX, ROUTER_VAL, CLASS_PTR, CLASS_IDS,
     LEAF_BIAS, SCALE, FEAT_PTR, FEAT_IDX, BLOCK_PTR, BLOCK, ROW_PTR, SLOT, ENTRY, INSIDE, OUTSIDE,
     PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE,
-) = range(6, 6 + len(ARRAYS))  # fmt: skip
+) = range(7, 7 + len(ARRAYS))  # fmt: skip
 
 FLOAT32, FLOAT16, INT8 = range(3)
 
@@ -68,18 +68,45 @@ class Row(NamedTuple):
     idx: Any
     val: Any
     n: int
+    top: Any  # w·x of the first N_TOP routers, if the tree is laid out for sparse rows
 
 
 @strict_kernel
-def _row(x, idx, val):
+def _row(table, x, idx, val, top):
     """Return pointers into arrays that the caller keeps: see :func:`_after`."""
-    return Row(
-        float32_at(x.ctypes.data), int32_at(idx.ctypes.data), float32_at(val.ctypes.data), idx.size
+    row = Row(
+        float32_at(x.ctypes.data),
+        int32_at(idx.ctypes.data),
+        float32_at(val.ctypes.data),
+        idx.size,
+        float32_at(top.ctypes.data),
     )
+    _score_top(table, row)
+    return row
 
 
 @strict_kernel
-def _after(result, x, idx, val):
+def _score_top(table, row):
+    """Fill in ``row.top``.
+
+    The weights of a feature stand together, those of routers near the root first: to add up all of
+    these is cheaper than to look for the few on the path.
+    """
+    n_top = table[N_TOP]
+    ptr, idx = int64_at(table[ROUTER_PTR]), int32_at(table[ROUTER_IDX])
+    val = float32_at(table[ROUTER_VAL])
+    for node in range(n_top):
+        row.top[node] = 0.0
+    for t in range(row.n if n_top > 0 else 0):
+        x = row.val[t]
+        at, end = ptr[row.idx[t]], ptr[row.idx[t] + 1]
+        while at < end and idx[at] < n_top:
+            row.top[idx[at]] += x * val[at]
+            at += 1
+
+
+@strict_kernel
+def _after(result, x, idx, val, top):
     """Return a result that was computed through pointers into arrays.
 
     An array is freed after its last use, and a pointer is none: without this one, memory of a
@@ -127,13 +154,12 @@ def _scattered(table, idx, val):
 @strict_kernel
 def _find(ids, begin, end, wanted):
     """Return the first position in ``ids[begin:end]``, ascending, whose id is not below wanted."""
-    while begin < end:
-        middle = (begin + end) // 2
-        if ids[middle] < wanted:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
+    size = end - begin
+    while size > 1:  # without branches: half of them would be mispredicted
+        half = size // 2
+        begin += half if ids[begin + half - 1] < wanted else 0
+        size -= half
+    return begin + 1 if size == 1 and ids[begin] < wanted else begin
 
 
 @strict_kernel
@@ -163,7 +189,9 @@ def _router_score(table, row, node):
     n_features = table[N_FEATURES]
     begin = np.int64(int32_at(table[DENSE_AT])[node]) * n_features
     total = np.float32(0.0)
-    if begin >= 0 and table[IS_SPARSE] == 0:
+    if begin < 0 and node < table[N_TOP]:
+        total = row.top[node]
+    elif begin >= 0 and table[IS_SPARSE] == 0:
         total = _dot(row.x, float32_at(table[DENSE_VAL]), begin, n_features)
     elif begin >= 0:
         w = float32_at(table[DENSE_VAL])
@@ -270,6 +298,20 @@ def _add_block(table, at, x, scores):
 
 
 @strict_kernel
+def _add_four(table, at, x0, x1, x2, x3, scores):
+    """Add four rows of a block of float32 that begins at ``at``: as one by one, in one pass."""
+    k = scores.size
+    weights = float32_at(table[BLOCK])
+    for c in range(k):
+        total = scores[c]
+        total += x0 * weights[at + c]
+        total += x1 * weights[at + k + c]
+        total += x2 * weights[at + 2 * k + c]
+        total += x3 * weights[at + 3 * k + c]
+        scores[c] = total
+
+
+@strict_kernel
 def _add_entries(table, begin, end, x, scores):
     """Add x times the entries of a sparse row."""
     kind = table[WEIGHTS]
@@ -313,7 +355,12 @@ def _score(table, row, leaf, scores):
         for r in range(begin, end):
             _add_entries(table, row_ptr[r], row_ptr[r + 1], row.x[feat_idx[r]], scores)
     elif begin == end:  # a block over all features
-        for f in range(table[N_FEATURES]):
+        n = table[N_FEATURES]
+        fours = n - n % 4 if table[WEIGHTS] == FLOAT32 else 0
+        for f in range(0, fours, 4):
+            x = row.x
+            _add_four(table, block + f * k, x[f], x[f + 1], x[f + 2], x[f + 3], scores)
+        for f in range(fours, n):
             _add_block(table, block + f * k, row.x[f], scores)
     else:
         for r in range(begin, end):
@@ -521,31 +568,32 @@ def _mixture(table, row, smooth):
 def _insert(ids, p, n, class_id, value):
     """Insert a class into the best so far, after those of equal probability; return their number.
 
-    When the arrays are full, the last one drops out.
+    When the arrays are full, the last one drops out: the class must be better than that.
     """
     at = min(n, ids.size - 1)
-    if n < ids.size or value > p[at]:
-        while at > 0 and p[at - 1] < value:
-            p[at] = p[at - 1]
-            ids[at] = ids[at - 1]
-            at -= 1
-        p[at] = value
-        ids[at] = class_id
+    while at > 0 and p[at - 1] < value:
+        p[at] = p[at - 1]
+        ids[at] = ids[at - 1]
+        at -= 1
+    p[at] = value
+    ids[at] = class_id
     return min(n + 1, ids.size)
 
 
 @strict_kernel
 def _best_of(table, mixture, ids, p):
     """Fill in the most probable classes of a mixture, best first."""
+    mixed, mixed_p, lookup, rest = mixture
     n = 0
-    for c in range(mixture.ids.size):
-        n = _insert(ids, p, n, mixture.ids[c], mixture.p[c])
+    for c in range(mixed.size):
+        if n < ids.size or mixed_p[c] > p[n - 1]:
+            n = _insert(ids, p, n, mixed[c], mixed_p[c])
     rank, prior = int32_at(table[RANK]), float64_at(table[PRIOR])
     for r in range(table[N_CLASSES]):
-        value = mixture.rest * prior[rank[r]]
+        value = rest * prior[rank[r]]
         if n == ids.size and value <= p[n - 1]:
             break
-        if mixture.lookup[_lookup(mixture.lookup, mixture.ids, rank[r])] == 0:
+        if lookup[_lookup(lookup, mixed, rank[r])] == 0:
             n = _insert(ids, p, n, rank[r], value)
 
 
@@ -596,7 +644,8 @@ def top_class(table: OffsetArray, x: ParamArray) -> int:
     if x.size != table[N_FEATURES]:
         return np.int64(WRONG_WIDTH)  # type: ignore[return-value]
     idx, val = _converted(table, x)
-    return _after(_top_class(table, _row(x, idx, val)), x, idx, val)
+    top = np.empty(table[N_TOP], dtype=np.float32)
+    return _after(_top_class(table, _row(table, x, idx, val, top)), x, idx, val, top)
 
 
 @strict_kernel
@@ -605,7 +654,8 @@ def top_class_of_pairs(table: OffsetArray, idx: IndexArray, val: ParamArray) -> 
     if not _in_range(table, idx, val):
         return np.int64(BAD_FEATURE)  # type: ignore[return-value]
     x = _scattered(table, idx, val)
-    return _after(_top_class(table, _row(x, idx, val)), x, idx, val)
+    top = np.empty(table[N_TOP], dtype=np.float32)
+    return _after(_top_class(table, _row(table, x, idx, val, top)), x, idx, val, top)
 
 
 @strict_kernel
@@ -614,7 +664,8 @@ def top_k(table: OffsetArray, x: ParamArray, ids: IndexArray, p: AccumArray) -> 
     if x.size != table[N_FEATURES]:
         return WRONG_WIDTH
     idx, val = _converted(table, x)
-    return _after(_top_classes(table, _row(x, idx, val), ids, p), x, idx, val)
+    top = np.empty(table[N_TOP], dtype=np.float32)
+    return _after(_top_classes(table, _row(table, x, idx, val, top), ids, p), x, idx, val, top)
 
 
 @strict_kernel
@@ -625,7 +676,8 @@ def top_k_of_pairs(
     if not _in_range(table, idx, val):
         return BAD_FEATURE
     x = _scattered(table, idx, val)
-    return _after(_top_classes(table, _row(x, idx, val), ids, p), x, idx, val)
+    top = np.empty(table[N_TOP], dtype=np.float32)
+    return _after(_top_classes(table, _row(table, x, idx, val, top), ids, p), x, idx, val, top)
 
 
 # -- batches: rows begin..end of X, whose width and indices have been checked ----------------------
@@ -637,6 +689,7 @@ class Scratch(NamedTuple):
     x: ParamArray
     idx: IndexArray
     val: ParamArray
+    top: ParamArray
 
 
 def scratch_for(table: OffsetArray, X: Rows) -> Scratch:
@@ -655,15 +708,17 @@ def _scratch_for(table, X):
 
         def dense(table, X):
             n = X.shape[1] if table[IS_SPARSE] == 1 else 0
-            x = np.empty(0, dtype=np.float32)
-            return Scratch(x, np.empty(n, dtype=np.int32), np.empty(n, dtype=np.float32))
+            idx, val = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.float32)
+            top = np.empty(table[N_TOP], dtype=np.float32)
+            return Scratch(np.empty(0, dtype=np.float32), idx, val, top)
 
         return dense
 
     def sparse(table, X):
         n = X.n_features if table[IS_SPARSE] == 0 else 0
-        x = np.zeros(n, dtype=np.float32)
-        return Scratch(x, np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
+        idx, val = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
+        top = np.empty(table[N_TOP], dtype=np.float32)
+        return Scratch(np.zeros(n, dtype=np.float32), idx, val, top)
 
     return sparse
 
@@ -675,9 +730,10 @@ def _row_at(table, X, i, scratch):
         def dense(table, X, i, scratch):
             x = float32_at(X.ctypes.data + 4 * i * X.shape[1])
             idx, val = int32_at(scratch.idx.ctypes.data), float32_at(scratch.val.ctypes.data)
-            if table[IS_SPARSE] == 0:
-                return Row(x, idx, val, 0)
-            return Row(x, idx, val, _nonzero(X[i], scratch.idx, scratch.val))
+            n = 0 if table[IS_SPARSE] == 0 else _nonzero(X[i], scratch.idx, scratch.val)
+            row = Row(x, idx, val, n, float32_at(scratch.top.ctypes.data))
+            _score_top(table, row)
+            return row
 
         return dense
 
@@ -689,7 +745,10 @@ def _row_at(table, X, i, scratch):
             scratch.x[:] = 0.0
             for t in range(end - begin):
                 scratch.x[idx[t]] += val[t]
-        return Row(float32_at(scratch.x.ctypes.data), idx, val, end - begin)
+        x, top = float32_at(scratch.x.ctypes.data), float32_at(scratch.top.ctypes.data)
+        row = Row(x, idx, val, end - begin, top)
+        _score_top(table, row)
+        return row
 
     return sparse
 
@@ -730,10 +789,11 @@ def probabilities_of_rows(
         mixture, status = _mixture(table, row_at(table, X, i, scratch), True)
         if status != OK:
             return status
+        ids, p, _, rest = mixture
         for c in range(table[N_CLASSES]):
-            out[i, c] = mixture.rest * prior[c]
-        for c in range(mixture.ids.size):
-            out[i, mixture.ids[c]] = mixture.p[c]
+            out[i, c] = rest * prior[c]
+        for c in range(ids.size):
+            out[i, ids[c]] = p[c]
     return OK
 
 
@@ -754,8 +814,9 @@ def label_probability_of_rows(
         mixture, status = _mixture(table, row_at(table, X, i, scratch), smooth)
         if status != OK:
             return status
-        at = mixture.lookup[_lookup(mixture.lookup, mixture.ids, labels[i])]
-        out[i] = mixture.p[at - 1] if at > 0 else mixture.rest * prior[labels[i]]
+        ids, p, lookup, rest = mixture
+        at = lookup[_lookup(lookup, ids, labels[i])]
+        out[i] = p[at - 1] if at > 0 else rest * prior[labels[i]]
     return OK
 
 
@@ -789,9 +850,10 @@ def held_classes_of_rows(
         mixture, status = _mixture(table, row_at(table, X, i, scratch), True)
         if status != OK:
             return status
+        own, own_p, _, _ = mixture
         for c in range(ptr[i + 1] - ptr[i]):
-            ids[ptr[i] + c] = mixture.ids[c]
-            p[ptr[i] + c] = mixture.p[c]
+            ids[ptr[i] + c] = own[c]
+            p[ptr[i] + c] = own_p[c]
     return OK
 
 

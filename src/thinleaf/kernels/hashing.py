@@ -1,4 +1,4 @@
-"""Hashes of rows: an order of rows, and a way to find equal ones, that do not depend on storage."""
+"""Hashes: of rows, to order them and find equal ones whatever their storage; and of features."""
 
 # mypy: disable-error-code="no-untyped-def"
 
@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from thinleaf._dtypes import AnyArray, BoolArray, IndexArray, ParamArray
+from thinleaf._dtypes import INDEX, AnyArray, BoolArray, IndexArray, ParamArray
 from thinleaf.kernels._jit import inlined, kernel
 from thinleaf.kernels.rows import CSR, Rows, n_rows_of
 
@@ -18,6 +18,12 @@ def hash_rows(X: Rows) -> AnyArray:
     out = np.empty(n_rows_of(X), dtype=np.uint64)
     _hash_rows(X, out)
     return out
+
+
+def hash_features(features: IndexArray, bits: int) -> IndexArray:
+    """Return a hash of each feature id, of so many bits."""
+    z = features.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (z >> np.uint64(64 - bits)).astype(INDEX)
 
 
 def equal_to_next(X: Rows) -> BoolArray:

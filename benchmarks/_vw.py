@@ -1,0 +1,94 @@
+"""vowpalwabbit from PyPI on the same rows: train from a cache, predict, time one example."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+try:
+    import vowpalwabbit
+except ImportError:
+    vowpalwabbit = None
+
+N_SINGLE = 1000
+
+
+@dataclass(frozen=True)
+class VwRun:
+    """What a run gave; times in seconds, for all rows, and for one."""
+
+    predicted: np.ndarray
+    train_seconds: float
+    batch_seconds: float
+    single_seconds: float
+    n_bytes: int
+
+
+def version() -> str | None:
+    """Return the version of vowpalwabbit, None if it is not installed."""
+    return None if vowpalwabbit is None else str(vowpalwabbit.__version__)
+
+
+def run(
+    folder: Path, train: tuple[object, np.ndarray], X_test: object, options: str, n_passes: int
+) -> VwRun:
+    """Train with class ids 0, 1, … and predict; text is parsed before the clock starts."""
+    X, y = train
+    train_text, test_text, model = folder / "train.txt", folder / "test.txt", folder / "model"
+    if not train_text.exists():
+        _write(train_text, _lines(X, y), options)
+        _write(test_text, _lines(X_test, np.zeros(X_test.shape[0])), options)
+    command = f"{options} {_data(train_text)} --passes {n_passes} --holdout_off -f {model} --quiet"
+    started = time.perf_counter()
+    vowpalwabbit.Workspace(command).finish()
+    trained = time.perf_counter()
+    answers = folder / "answers"
+    vowpalwabbit.Workspace(f"-t -i {model} {_data(test_text)} -p {answers} --quiet").finish()
+    tested = time.perf_counter()
+    predicted = np.loadtxt(answers, dtype=np.float64).astype(int) - 1
+    return VwRun(
+        predicted,
+        trained - started,
+        tested - trained,
+        _single_seconds(model, X_test),
+        model.stat().st_size,
+    )
+
+
+def _single_seconds(model: Path, X_test: object) -> float:
+    workspace = vowpalwabbit.Workspace(f"-t -i {model} --quiet")
+    rows = X_test[:N_SINGLE]
+    examples = [workspace.example(line) for line in _lines(rows, np.zeros(rows.shape[0]))]
+    started = time.perf_counter()
+    for example in examples:
+        workspace.predict(example)
+    seconds = (time.perf_counter() - started) / len(examples)
+    for example in examples:
+        workspace.finish_example(example)
+    workspace.finish()
+    return seconds
+
+
+def _write(text: Path, lines: Iterator[str], options: str) -> None:
+    """Write rows as text and as VW's cache of it."""
+    with text.open("w", encoding="utf-8") as file:
+        file.writelines(line + "\n" for line in lines)
+    vowpalwabbit.Workspace(f"{options} -t {_data(text)} -k --quiet").finish()
+
+
+def _data(text: Path) -> str:
+    """Return the options to read rows; of the text only its name is used if there is a cache."""
+    return f"-d {text} --cache_file {text.with_suffix('.cache')}"
+
+
+def _lines(X: object, y: np.ndarray) -> Iterator[str]:
+    rows = sp.csr_matrix(X)
+    for i, label in enumerate(y):
+        at = slice(rows.indptr[i], rows.indptr[i + 1])
+        entries = zip(rows.indices[at], rows.data[at], strict=True)
+        yield f"{int(label) + 1} | " + " ".join(f"{f}:{x:.7g}" for f, x in entries)

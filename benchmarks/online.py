@@ -1,0 +1,203 @@
+"""Recall Tree, LOMTree and one-against-all beside vowpalwabbit's --recall_tree and --log_multi.
+
+Both see the same features in the same order, in the same number of passes, on one thread (VW reads
+its cache on a second one). Settings come from a few runs on a tenth of the training rows, which
+``--validate`` holds out and measures on instead of the test part: more of them for ours than for
+VW, and next to none on bible_verse. LOMTrees differ in size: VW's has a router less than classes.
+Without vowpalwabbit, only our rows are measured.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import _vw
+from benchmarks._data import Dataset, load
+from benchmarks._report import arguments, table, write
+from thinleaf import LOMTreeClassifier, OnlineOneVsAllClassifier, RecallTreeClassifier
+from thinleaf.online.rows import longest
+
+N_SINGLE = 1000
+WARM_UP = 50
+
+HEADERS = [
+    "system",
+    "test error %",
+    "training examples/s",
+    "one prediction µs",
+    "in a batch µs",
+    "MB",
+]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A set, passes, and the settings of each system, chosen on validation rows."""
+
+    n_passes: int
+    ours: tuple[Any, ...]
+    vw: tuple[str, ...]
+
+
+COMPARISONS = {
+    "letter": Comparison(
+        20,
+        (
+            RecallTreeClassifier(26, bound_multiplier=0.0, max_depth=14, router_learning_rate=2.0),
+            LOMTreeClassifier(400),
+            OnlineOneVsAllClassifier(),
+        ),
+        (
+            "--recall_tree 26 -b 20 -l 1 --max_depth 14 --max_candidates 8",
+            "--recall_tree 26 -b 20 --loss_function logistic -l 1 --bern_hyper 0.001 "
+            "--max_depth 14 --max_candidates 26",
+            "--log_multi 26 -b 18 --loss_function logistic",
+            "--oaa 26 -b 18 --loss_function logistic",
+        ),
+    ),
+    "fontglyph1000": Comparison(
+        5,
+        (RecallTreeClassifier(64, learning_rate=2.0), LOMTreeClassifier(8000)),
+        (
+            "--recall_tree 1000 -b 24 --loss_function logistic -l 2",
+            "--log_multi 1000 -b 24 --loss_function logistic -l 2",
+        ),
+    ),
+    "icd10cm": Comparison(
+        6,
+        (RecallTreeClassifier(64, learning_rate=2.0), LOMTreeClassifier(8000)),
+        (
+            "--recall_tree 1730 -b 26 --loss_function logistic -l 2 --max_candidates 64",
+            "--log_multi 1730 -b 24 --loss_function logistic -l 2",
+        ),
+    ),
+    "bible_verse": Comparison(
+        2,
+        (RecallTreeClassifier(64, negatives="known"),),
+        (
+            "--recall_tree 30945 -b 26 --loss_function logistic -l 2",
+            "--log_multi 30945 -b 26 --loss_function logistic -l 2",
+        ),
+    ),
+}
+
+
+def held_out(data: Dataset) -> Dataset:
+    """Return a tenth of the training rows as the test part."""
+    order = np.random.default_rng(0).permutation(data.y_train.size)
+    test, train = order[: order.size // 10], order[order.size // 10 :]
+    return replace(
+        data,
+        X_train=data.X_train[train],
+        y_train=data.y_train[train],
+        X_test=data.X_train[test],
+        y_test=data.y_train[test],
+    )
+
+
+def shuffled(data: Dataset) -> Dataset:
+    """Return the training rows in a random order, the same for all systems and passes."""
+    order = np.random.default_rng(1).permutation(data.y_train.size)
+    return replace(data, X_train=data.X_train[order], y_train=data.y_train[order])
+
+
+def our_row(data: Dataset, clf: Any, n_passes: int) -> list:
+    """Train and measure one of our classifiers."""
+    clf.set_params(n_passes=n_passes, shuffle=False)
+    type(clf)(**clf.get_params()).set_params(n_passes=1).fit(
+        data.X_train[:WARM_UP], data.y_train[:WARM_UP]
+    ).predict(data.X_test[:WARM_UP])  # compiles
+    started = time.perf_counter()
+    clf.fit(data.X_train, data.y_train)
+    trained = time.perf_counter()
+    predicted = clf.predict(data.X_test)
+    tested = time.perf_counter()
+    single = single_seconds(clf, [clf._rows(data.X_test[i : i + 1]) for i in range(N_SINGLE)])
+    n_bytes = sum(array.nbytes for array in clf.state_arrays().values())
+    changed = {
+        key: value
+        for key, value in clf.get_params().items()
+        if value != type(clf)().get_params()[key] and key not in ("n_passes", "shuffle")
+    }
+    name = f"{type(clf).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+    return [
+        f"`{name}`",
+        100 * float(np.mean(predicted != data.y_test)),
+        n_passes * data.y_train.size / (trained - started),
+        1e6 * single,
+        1e6 * (tested - trained) / data.y_test.size,
+        n_bytes / 1e6,
+    ]
+
+
+def single_seconds(clf: Any, rows: list) -> float:
+    """Return the time of one prediction for a row in memory, of a frozen model if there is one."""
+    if not isinstance(clf, RecallTreeClassifier):
+        started = time.perf_counter()
+        for row in rows:
+            clf.model_.predict(row)
+        return (time.perf_counter() - started) / len(rows)
+    frozen, best = clf.model_.freeze(), np.empty(1, dtype=np.int32)
+    scratch = frozen.scratch(max(longest(row) for row in rows))
+    frozen.predict_into(rows[0], scratch, best)  # compiles
+    started = time.perf_counter()
+    for row in rows:
+        frozen.predict_into(row, scratch, best)
+    return (time.perf_counter() - started) / len(rows)
+
+
+def vw_row(data: Dataset, folder: Path, options: str, n_passes: int) -> list:
+    """Train and measure vowpalwabbit."""
+    classes, y = np.unique(data.y_train, return_inverse=True)
+    run = _vw.run(folder, (data.X_train, y), data.X_test, options, n_passes)
+    predicted = classes[np.clip(run.predicted, 0, classes.size - 1)]
+    return [
+        f"`vw {options}`",
+        100 * float(np.mean(predicted != data.y_test)),
+        n_passes * y.size / run.train_seconds,
+        1e6 * run.single_seconds,
+        1e6 * run.batch_seconds / data.y_test.size,
+        run.n_bytes / 1e6,
+    ]
+
+
+def main() -> None:
+    """Measure all systems on one set."""
+    parser = arguments(__doc__)
+    parser.add_argument("--set", choices=list(COMPARISONS), required=True)
+    parser.add_argument("--validate", action="store_true", help="measure on held-out rows")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", message="The number of unique classes")
+    comparison = COMPARISONS[options.set]
+    data = load(options.data, options.set)
+    data = shuffled(held_out(data) if options.validate else data)
+    rows = [our_row(data, clf, comparison.n_passes) for clf in comparison.ours]
+    version = _vw.version()
+    if version is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            rows += [vw_row(data, Path(folder), o, comparison.n_passes) for o in comparison.vw]
+    report = table(HEADERS, rows)
+    if options.validate:
+        print(report)
+        return
+    write(
+        "online",
+        f"{options.set}: online trees beside vowpalwabbit {version or '(not installed)'}",
+        f"{comparison.n_passes} passes over {data.y_train.size:,} rows of {data.n_classes:,} "
+        "classes, in the same order. Settings come from runs on held-out training rows "
+        "(`--validate`), more of them for ours than for VW. One prediction: the fastest call for "
+        "an example in memory.",
+        report,
+        suffix=options.set,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""From the arguments of a command to models and rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thinleaf.cli._output import Output
+
+if TYPE_CHECKING:
+    from thinleaf.datasets import ExampleReader
+    from thinleaf.datasets.examples import Examples
+    from thinleaf.datasets.lines import Source
+    from thinleaf.predictor import FrozenTree
+    from thinleaf.recipe import Recipe
+
+STDIN = "-"
+
+
+def open_model(path: str, beam: int | None = None) -> tuple[FrozenTree, Recipe]:
+    """Return a model, with another beam if one is given, and how it reads data."""
+    from thinleaf.predictor import load
+    from thinleaf.recipe import Recipe
+
+    model = load(path)
+    recipe = Recipe.of(model.sections, model.n_features)
+    return (model if beam is None else model.with_beam(beam)), recipe
+
+
+def source(data: str) -> Source:
+    """Return what to read: a path, or standard input as its lines arrive."""
+    if data != STDIN:
+        return data
+    from typing import cast
+
+    from thinleaf.datasets import LiveStream
+
+    return cast("Source", LiveStream(sys.stdin.buffer))  # type: ignore[arg-type]
+
+
+def name_of(data: str) -> str:
+    """Return what to call the data."""
+    return "standard input" if data == STDIN else Path(data).name
+
+
+def row_batches(
+    recipe: Recipe, data: str, output: Output, **options: Any
+) -> Iterator[tuple[Examples, Any]]:
+    """Yield the examples of a data file in batches, each also as rows; then say what was left out.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : str
+    output : Output
+    **options
+        Of :meth:`~thinleaf.recipe.Recipe.open`.
+    """
+    with (
+        recipe.open(source(data), **options) as reader,
+        output.progress(name_of(data), "rows") as advance,
+    ):
+        for examples in reader:
+            yield examples, recipe.rows(examples)
+            advance(len(examples))
+    note_left_out(reader, output)
+
+
+def note_left_out(reader: ExampleReader, output: Output) -> None:
+    """Say which lines and entries of a file were left out."""
+    if reader.n_skipped:
+        output.note(f"warning: {reader.n_skipped:,} lines were left out; {reader.skipped[0]}")
+    if reader.n_dropped:
+        output.note(
+            f"warning: {reader.n_dropped:,} entries were left out: the model does not know their "
+            "features"
+        )

@@ -1,0 +1,63 @@
+"""From options to an estimator: names and values are checked before any data is read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from thinleaf.estimators import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+
+ModelChoice: TypeAlias = Literal["ast", "st"]
+
+
+def make_estimator(
+    model: ModelChoice, options: Mapping[str, Any], assignments: Sequence[str]
+) -> AdaptiveSoftmaxTreeClassifier | SoftmaxTreeClassifier:
+    """Return an estimator whose parameters have been checked.
+
+    Parameters
+    ----------
+    model : {"ast", "st"}
+    options : mapping
+        Parameters that have options of their own; None is not given.
+    assignments : sequence of str
+        ``name=value``, each a Python value or else a string. They win.
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no such parameter, or does not take the value.
+    """
+    from thinleaf import estimators
+
+    cls = getattr(
+        estimators, {"ast": "AdaptiveSoftmaxTreeClassifier", "st": "SoftmaxTreeClassifier"}[model]
+    )
+    given = {name: value for name, value in options.items() if value is not None}
+    given |= dict(map(parse_assignment, assignments))
+    known = cls._get_param_names()
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ValueError(
+            f"{cls.__name__} (--model {model}) has no parameter {unknown[0]!r}; it has "
+            f"{', '.join(known)}"
+        )
+    estimator = cls(**given)
+    estimator._validate_params()
+    estimator._check_combinations()
+    return estimator  # type: ignore[no-any-return]
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Return the name and the value of ``name=value``."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise typer.BadParameter(f"{text!r} is not name=value", param_hint="--set")
+    try:
+        return name.strip(), ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError):
+        return name.strip(), value.strip()

@@ -1,0 +1,34 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+Format: TypeAlias = Literal["libsvm", "vw", "fasttext", "tsv"]
+OnErrorChoice: TypeAlias = Literal["raise", "skip"]
+
+ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")]
+DataFile = Annotated[
+    str, typer.Argument(metavar="DATA", help="A data file, also gzip; - is standard input.")
+]
+Beam = Annotated[
+    int | None,
+    typer.Option(min=1, max=1024, help="Paths that a row takes.", show_default="the model's"),
+]
+Jobs = Annotated[int, typer.Option(help="Threads; -1 is all cores.")]
+DataFormat = Annotated[
+    Format | None,
+    typer.Option(
+        help="Format of the data; texts may come in another one than that of the training.",
+        show_default="the model's",
+    ),
+]
+OnError = Annotated[
+    OnErrorChoice, typer.Option(help="What to do about a line that cannot be read.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Write JSON to standard output.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no progress and no notes, only results.")
+]

@@ -1,0 +1,309 @@
+"""``thinleaf train``: from a data file to a model file."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from thinleaf.cli import _options as options
+from thinleaf.cli._data import STDIN, name_of, note_left_out, source
+from thinleaf.cli._estimator import ModelChoice, make_estimator
+from thinleaf.cli._output import Output, percent, size
+
+if TYPE_CHECKING:
+    from thinleaf.datasets import ExampleReader
+    from thinleaf.datasets.examples import Examples
+    from thinleaf.predictor import FrozenTree
+    from thinleaf.recipe import Recipe
+
+_DENSE_SHARE = 0.1
+_TEXT, _FILE, _TREE = "Texts", "Data file", "Tree"
+
+
+def train(
+    data: options.DataFile,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The model file; an existing one is replaced.")
+    ],
+    model: Annotated[
+        ModelChoice, typer.Option(help="Adaptive softmax tree, or softmax tree of fixed depth.")
+    ] = "ast",
+    validation: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of the rows to choose the best tree by."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
+    jobs: options.Jobs = -1,
+    beam: Annotated[
+        int, typer.Option(min=1, max=1024, help="Paths that a row takes in prediction.")
+    ] = 1,
+    weights: Annotated[
+        Literal["float32", "float16", "int8"], typer.Option(help="Type of the leaf weights.")
+    ] = "float32",
+    trainable: Annotated[
+        bool,
+        typer.Option("--trainable", help="Also keep what load_estimator needs to train on."),
+    ] = False,
+    contraction: Annotated[
+        float | None,
+        typer.Option(
+            help="ast: leaves of k classes become leaves of this share of k.", rich_help_panel=_TREE
+        ),
+    ] = None,
+    max_rounds: Annotated[
+        int | None, typer.Option(help="ast: rounds of growth.", rich_help_panel=_TREE)
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="ast: growth ends after this time.", rich_help_panel=_TREE)
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(help="ast: file to go on from after a stop.", rich_help_panel=_TREE),
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="st: depth of the tree.", rich_help_panel=_TREE)
+    ] = None,
+    leaf_classes: Annotated[
+        int | None, typer.Option(help="st: most classes of a leaf.", rich_help_panel=_TREE)
+    ] = None,
+    max_sweeps: Annotated[
+        int | None, typer.Option(help="Sweeps, in a round or in all.", rich_help_panel=_TREE)
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any parameter of the estimator; repeatable.",
+            rich_help_panel=_TREE,
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["auto", "libsvm", "vw", "fasttext", "tsv"],
+        typer.Option(help="By default told by the file.", rich_help_panel=_FILE),
+    ] = "auto",
+    rows: Annotated[
+        Literal["auto", "dense", "sparse"],
+        typer.Option(
+            help="How to train on rows of features: dense if a tenth of the values is not zero.",
+            rich_help_panel=_FILE,
+        ),
+    ] = "auto",
+    zero_based: Annotated[
+        bool | None,
+        typer.Option(
+            "--zero-based/--one-based",
+            help="LIBSVM: the first feature.",
+            show_default="told by the file",
+            rich_help_panel=_FILE,
+        ),
+    ] = None,
+    hashed: Annotated[
+        bool | None,
+        typer.Option(
+            "--hashed/--not-hashed",
+            help="VW: find features by a hash of their names.",
+            show_default="told by the file",
+            rich_help_panel=_FILE,
+        ),
+    ] = None,
+    n_features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of features.",
+            show_default="those that occur, or 2^18 hashes",
+            rich_help_panel=_FILE,
+        ),
+    ] = None,
+    on_error: options.OnError = "raise",
+    text: Annotated[
+        Literal["tfidf", "hashing"] | None,
+        typer.Option(help="How texts become rows.", show_default="tfidf", rich_help_panel=_TEXT),
+    ] = None,
+    ngrams: Annotated[
+        str, typer.Option(metavar="LOW-HIGH", help="Words in a term.", rich_help_panel=_TEXT)
+    ] = "1-2",
+    min_df: Annotated[
+        int, typer.Option(help="tfidf: texts that a term must be in.", rich_help_panel=_TEXT)
+    ] = 2,
+    max_features: Annotated[
+        int, typer.Option(help="tfidf: most terms.", rich_help_panel=_TEXT)
+    ] = 200_000,
+    buckets: Annotated[
+        int,
+        typer.Option(help="hashing: number of features, a power of two.", rich_help_panel=_TEXT),
+    ] = 1 << 18,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Train a tree on a labelled file, and write a model file that predict, evaluate etc. take."""
+    out = Output(json, quiet)
+    settings = {
+        "contraction": contraction,
+        "max_rounds": max_rounds,
+        "max_seconds": max_seconds,
+        "checkpoint": checkpoint,
+        "depth": depth,
+        "leaf_classes": leaf_classes,
+        "max_sweeps": max_sweeps,
+        "validation_fraction": validation,
+        "random_state": seed,
+        "n_jobs": jobs,
+        "verbose": int(not quiet),
+    }
+    estimator = make_estimator(model, settings, set_ or [])
+    text_settings = {
+        "kind": text or "tfidf",
+        "ngram_range": _ngram_range(ngrams),
+        "min_df": min_df,
+        "max_features": max_features,
+        "n_buckets": buckets,
+    }
+    _check_output(output, data)
+    reader, examples = _read(
+        data,
+        out,
+        format=format,
+        zero_based="auto" if zero_based is None else zero_based,
+        hashed="auto" if hashed is None else hashed,
+        n_features=n_features,
+        on_error=on_error,
+    )
+    if text is not None and reader.layout.format in ("libsvm", "vw"):
+        raise ValueError(f"--text is for texts, but {reader.name} is a {reader.layout.format} file")
+    recipe, X = _prepare(reader, examples, text_settings, rows)
+    started = time.perf_counter()
+    interrupted = _fit(estimator, X, examples, out)
+    seconds = time.perf_counter() - started
+    frozen = _freeze(estimator, recipe, beam, weights, trainable)
+    record = {
+        "data": name_of(data),
+        "rows": len(examples),
+        "skipped_lines": reader.n_skipped,
+        "fit_seconds": round(seconds, 3),
+        **_errors(estimator),
+    }
+    frozen = frozen.with_summary(**record)
+    frozen.save(output)
+    out.done(_record(frozen, output), _text(frozen, output))
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _ngram_range(text: str) -> tuple[int, int]:
+    low, _, high = text.partition("-")
+    try:
+        return int(low), int(high or low)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not LOW-HIGH", param_hint="--ngrams") from None
+
+
+def _check_output(output: str, data: str) -> None:
+    """Complain before a long fit, not after it."""
+    path = Path(output)
+    if path.is_dir():
+        raise ValueError(f"{output} is a directory: give the name of a file")
+    if not path.parent.is_dir():
+        raise ValueError(f"the directory of {output} does not exist: create it first")
+    if data != STDIN and path.exists() and Path(data).exists() and path.samefile(data):
+        raise ValueError(f"{output} is the data file: give another name")
+
+
+def _read(data: str, output: Output, **layout: Any) -> tuple[ExampleReader, Examples]:
+    from thinleaf.datasets import concatenate, open_examples
+
+    with (
+        open_examples(source(data), labels="required", **layout) as reader,
+        output.progress(f"reading {name_of(data)}", "rows") as advance,
+    ):
+        batches = []
+        for batch in reader:
+            batches.append(batch)
+            advance(len(batch))
+    note_left_out(reader, output)
+    return reader, concatenate(batches)
+
+
+def _prepare(
+    reader: ExampleReader, examples: Examples, text_settings: dict[str, Any], rows: str
+) -> tuple[Recipe, Any]:
+    """Return how lines become rows, and the rows to train on."""
+    from thinleaf.datasets import FeatureRows
+    from thinleaf.recipe import Recipe
+
+    if isinstance(examples, FeatureRows):
+        layout = replace(reader.layout, n_features=examples.n_features)
+        X = examples.to_csr()
+        n_values = X.shape[0] * X.shape[1]
+        dense = rows == "dense" or (rows == "auto" and X.nnz >= _DENSE_SHARE * n_values)
+        return Recipe(examples.n_features, layout), X.toarray() if dense else X
+    from thinleaf.text import TextFeatures
+
+    features = TextFeatures(**text_settings).fit(examples.texts)
+    return Recipe(features.n_features, reader.layout, features), features.transform(examples.texts)
+
+
+def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:
+    """Fit; return whether Ctrl-C ended it early."""
+    from thinleaf.datasets import FeatureRows, label_array
+
+    weight = examples.weights if isinstance(examples, FeatureRows) else None
+    if weight is not None and (weight == 1.0).all():
+        weight = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(X, label_array(examples.labels), sample_weight=weight)
+    messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    for message in messages:
+        output.note(f"warning: {message}")
+    return any(message.startswith("interrupted") for message in messages)
+
+
+def _freeze(estimator: Any, recipe: Recipe, beam: int, weights: Any, trainable: bool) -> FrozenTree:
+    from thinleaf.estimators.files import training_section
+
+    estimator.set_params(verbose=0)
+    sections = recipe.sections()
+    if trainable:
+        sections["training"] = training_section(estimator)
+    model: FrozenTree = estimator.freeze(beam=beam, weights=weights)
+    return model.with_sections(**sections)
+
+
+def _errors(estimator: Any) -> dict[str, float | None]:
+    """Return the errors of the round or the sweep whose tree was kept."""
+    best = getattr(estimator, "best_round_", None)
+    if best is None:
+        best = max(estimator.best_sweep_, 1) - 1
+    entry = estimator.history_[best]
+    return {name: entry[name] for name in ("train_error", "validation_error")}
+
+
+def _record(model: FrozenTree, output: str) -> dict[str, Any]:
+    return model.summary | {
+        "output": output,
+        "file_bytes": Path(output).stat().st_size,
+        "features": model.n_features,
+        "classes": model.n_classes,
+        "leaves": model.n_leaves,
+        "beam": model.beam,
+        "weights": model.packed.weights,
+    }
+
+
+def _text(model: FrozenTree, output: str) -> str:
+    summary = model.summary
+    validation = summary["validation_error"]
+    held = "" if validation is None else f", validation error {percent(validation)}"
+    return (
+        f"{summary['estimator']}: {summary['rows']:,} rows, {model.n_features:,} features, "
+        f"{model.n_classes:,} classes, {summary['fit_seconds']:.1f} s\n"
+        f"{model.n_leaves:,} leaves, training error {percent(summary['train_error'])}{held}\n"
+        f"wrote {output}, {size(Path(output).stat().st_size)}"
+    )

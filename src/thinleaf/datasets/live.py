@@ -1,0 +1,49 @@
+"""Lines of a stream as they arrive, so that whoever waits for an answer gets one."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from typing import Final
+
+_CHUNK: Final = 1 << 16
+
+
+class LiveStream:
+    """A stream that knows whether its next line has arrived.
+
+    An :class:`~thinleaf.datasets.files.ExampleReader` of it ends a batch when no further line is
+    there yet: rows that come one by one are batches of one, and rows that come fast are large ones.
+
+    Parameters
+    ----------
+    stream : binary stream with ``read1``
+        Such as ``sys.stdin.buffer``.
+    name : str
+        What messages call it.
+    """
+
+    def __init__(self, stream: io.BufferedIOBase, name: str = "<stdin>") -> None:
+        self.name = name
+        self._stream = stream
+        self._lines: deque[bytes] = deque()
+        self._rest = bytearray()
+
+    @property
+    def idle(self) -> bool:
+        """Whether :meth:`readline` may have to wait."""
+        return not self._lines
+
+    def readline(self, limit: int = -1) -> bytes:
+        """Return the next line, or at the end of the stream nothing."""
+        while not self._lines:
+            chunk = self._stream.read1(_CHUNK)
+            self._rest += chunk
+            if b"\n" in chunk:
+                *lines, rest = self._rest.split(b"\n")
+                self._lines.extend(bytes(line) + b"\n" for line in lines)
+                self._rest = rest
+            elif not chunk or 0 <= limit <= len(self._rest):
+                line, self._rest = bytes(self._rest), bytearray()
+                return line
+        return self._lines.popleft()

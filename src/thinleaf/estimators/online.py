@@ -1,0 +1,366 @@
+"""What all online classifiers do: take a stream in pieces, count mistakes, predict, be stored."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, Self, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf.estimators.arrivals import Arrivals
+from thinleaf.estimators.progress import ProgressLines
+from thinleaf.estimators.tao import seed_sequence
+from thinleaf.inputs import as_rows, as_weights, hashed
+from thinleaf.kernels.rows import Rows
+from thinleaf.online.flow import LOSSES
+from thinleaf.online.growing import OnlineModel, flattened, restored
+from thinleaf.online.linear import Learning
+from thinleaf.online.progressive import ProgressiveLoss
+from thinleaf.online.rows import Stream
+from thinleaf.online.shortlist import Shortlists, spread
+
+Loss: TypeAlias = Literal["logistic", "squared"]
+
+_CHUNK = 1 << 14
+"""Rows learned between two looks at interrupts and progress."""
+
+
+class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Everything but the model.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels that have arrived or been announced, in ascending order.
+    progress_ : list of dict
+    n_examples_ : int
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "loss": [StrOptions(set(LOSSES))],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_passes": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "hash_bits": [Interval(Integral, 1, 30, closed="both"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    loss: Loss
+    learning_rate: float
+    n_passes: int
+    shuffle: bool
+    hash_bits: int | None
+    random_state: Any
+    verbose: int
+    n_features_in_: int
+    arrivals_: Arrivals
+    model_: OnlineModel
+    counts_: AccumArray
+    progressive_: ProgressiveLoss
+
+    # -- what subclasses say -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _new_model(self, n_features: int, *, dense: bool) -> OnlineModel:
+        """Return a model that knows nothing."""
+
+    def _learning(self) -> Learning:
+        return Learning(LOSSES[self.loss], float(self.learning_rate), False)
+
+    # -- learning ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: npt.ArrayLike) -> Self:
+        """Forget everything and learn rows in ``n_passes`` passes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels: integers or strings.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X, y = self._read(X, y, first=True)
+        self._start(X)
+        rng = np.random.default_rng(seed_sequence(self.random_state))
+        stream = self._arrive(X, y, np.ones(y.size, dtype=ACCUM))
+        self._announce()
+        for _ in range(self.n_passes):
+            order = rng.permutation(y.size) if self.shuffle else np.arange(y.size)
+            self._learn(stream, order.astype(INDEX))
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn rows once, in the order given, after all that has been learned so far.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels; new ones may appear in any call.
+        classes : array-like, optional
+            Labels to announce, so that ``predict_proba`` has a column for them. Not needed.
+        sample_weight : array-like of shape (n_rows,), optional
+            Importance of each row. One of weight 2 is learned much like two equal rows.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        first = not hasattr(self, "arrivals_")
+        X, y = self._read(X, y, first=first)
+        weights = as_weights(sample_weight, y.size)
+        announced = None if classes is None else _announced(classes)
+        if first:
+            self._start(X)
+        if announced is not None:
+            self.arrivals_ = self.arrivals_.with_labels(announced)
+        stream = self._arrive(X, y, weights)
+        if announced is not None:
+            self._announce()
+        self._learn(stream, np.flatnonzero(weights > 0.0).astype(INDEX))
+        return self
+
+    def _read(self, X: Any, y: npt.ArrayLike, *, first: bool) -> tuple[Any, AnyArray]:
+        """Return checked rows and labels."""
+        if self.hash_bits is None:
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=first)
+        else:
+            X, y = check_X_y(X, y, accept_sparse="csr", dtype=PARAM, estimator=self)
+            self.n_features_in_ = max(X.shape[1], 0 if first else self.n_features_in_)
+        check_classification_targets(y)
+        return X, np.asarray(y)
+
+    def _start(self, X: Any) -> None:
+        """Make an empty model."""
+        self.dense_ = not sp.issparse(X) and self.hash_bits is None
+        n_features = X.shape[1] if self.hash_bits is None else 1 << self.hash_bits
+        self.model_ = self._new_model(n_features, dense=self.dense_)
+        self.arrivals_ = Arrivals(np.empty(0, dtype=np.int64))
+        self.counts_ = np.zeros(0, dtype=ACCUM)
+        self.progressive_ = ProgressiveLoss()
+
+    def _arrive(self, X: Any, y: AnyArray, weights: AccumArray) -> Stream:
+        """Return rows as models take them, once their labels have got class ids."""
+        self.arrivals_ = self.arrivals_.with_labels(y[weights > 0.0])
+        ids = np.zeros(y.size, dtype=INDEX)
+        ids[weights > 0.0] = self.arrivals_.ids(y[weights > 0.0])
+        n_classes = self.arrivals_.labels.size
+        counts: AccumArray = np.bincount(ids, weights=weights, minlength=n_classes).astype(ACCUM)
+        counts[: self.counts_.size] += self.counts_
+        self.counts_ = counts
+        return Stream(self._as_rows(X), ids, weights, np.empty(0, dtype=INDEX))
+
+    def _announce(self) -> None:
+        """Let all known classes take part, where a model cares."""
+
+    def _learn(self, stream: Stream, order: IndexArray) -> None:
+        lines = ProgressLines(type(self).__name__) if self.verbose else None
+        n_classes = self.arrivals_.labels.size
+        done = 0
+        while done < order.size:
+            n = min(self.progressive_.n_until_record, _CHUNK)
+            rows = order[done : done + n]
+            predicted = self.model_.learn(stream._replace(order=rows), n_classes)
+            record = self.progressive_.add(predicted, stream.labels[rows])
+            if record is not None and lines is not None:
+                lines(record)
+            done += rows.size
+
+    def _as_rows(self, X: Any) -> Rows:
+        if self.hash_bits is not None:
+            return hashed(as_rows(sp.csr_matrix(X)), self.hash_bits)
+        if self.dense_ and sp.issparse(X):
+            return as_rows(cast("sp.csr_matrix", X).toarray())
+        if not self.dense_ and not sp.issparse(X):
+            return as_rows(sp.csr_matrix(X))
+        return as_rows(X)
+
+    # -- what has been learned ---------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Labels so far, in ascending order."""
+        if not hasattr(self, "arrivals_"):
+            raise AttributeError("there are no classes before fit or partial_fit")
+        return self.arrivals_.classes
+
+    @property
+    def progress_(self) -> list[dict[str, float]]:
+        """Progressive validation loss after 1, 2, 4, 8, … examples."""
+        if not hasattr(self, "progressive_"):
+            raise AttributeError("there is no progress before fit or partial_fit")
+        return [record.as_dict() for record in self.progressive_.records]
+
+    @property
+    def n_examples_(self) -> int:
+        """Examples learned so far, those of all passes."""
+        if not hasattr(self, "progressive_"):
+            raise AttributeError("there are no examples before fit or partial_fit")
+        return self.progressive_.n_examples
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+        """
+        rows = self._rows(X)
+        labels: AnyArray = self.arrivals_.labels[self.model_.predict(rows)]
+        return labels
+
+    def predict_proba(self, X: Any) -> AccumArray:
+        """Return the probability of every class; rows sum to one.
+
+        The candidates of a row share a softmax of their scores; other classes get what the node has
+        seen of labels that were no candidates, in proportion to their frequency.
+
+        Returns
+        -------
+        P : ndarray of shape (n_rows, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        rows = self._rows(X)
+        nodes, scores = self.model_.shortlists(rows)
+        P = np.empty((nodes.size, self.counts_.size), dtype=ACCUM)
+        for part in self._spread(nodes, scores):
+            P[part.rows] = part.outside
+            P[np.ix_(part.rows, part.candidates)] = part.inside
+        out: AccumArray = P[:, self.arrivals_.columns]
+        return out
+
+    def predict_log_proba(self, X: Any) -> AccumArray:
+        """Return the logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            out: AccumArray = np.log(self.predict_proba(X))
+        return out
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
+        """Return the ``k`` most probable classes and their probabilities, best first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        k : int
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, k)
+        probabilities : ndarray of shape (n_rows, k)
+            As in ``predict_proba``, without ever making that matrix.
+        """
+        rows = self._rows(X)
+        if not isinstance(k, Integral) or not 1 <= k <= self.counts_.size:
+            raise ValueError(f"k must be an integer in 1..{self.counts_.size}, got {k!r}")
+        nodes, scores = self.model_.shortlists(rows)
+        top = np.empty((nodes.size, k), dtype=INDEX)
+        top_p = np.empty((nodes.size, k), dtype=ACCUM)
+        for part in self._spread(nodes, scores):
+            others = part.best_others(k)
+            ids = np.concatenate([part.candidates, others])
+            p = np.empty((part.rows.size, ids.size), dtype=ACCUM)
+            p[:, : part.candidates.size] = part.inside
+            p[:, part.candidates.size :] = part.outside[:, others]
+            best = np.argsort(-p, axis=1, kind="stable")[:, :k]
+            top[part.rows] = ids[best]
+            top_p[part.rows] = np.take_along_axis(p, best, axis=1)
+        return self.arrivals_.labels[top], top_p
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self, "arrivals_")
+        if self.hash_bits is None:
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM)
+        else:
+            X = check_array(X, accept_sparse="csr", dtype=PARAM, estimator=self)
+        return self._as_rows(X)
+
+    def _spread(self, nodes: IndexArray, scores: AccumArray) -> Iterator[Shortlists]:
+        return spread(self.model_, nodes, scores, self.counts_)
+
+    # -- state -------------------------------------------------------------------------------------
+
+    def state_arrays(self) -> dict[str, AnyArray]:
+        """Return copies of all that learning changes, as plain arrays by name.
+
+        A classifier of the same parameters made from them with :meth:`from_state_arrays` predicts
+        alike, and goes on learning alike, to the last bit.
+        """
+        check_is_fitted(self, "arrivals_")
+        labels = self.arrivals_.labels
+        if labels.dtype.kind == "O":
+            labels = np.array(labels.tolist())
+        meta = {"dense": self.dense_, "n_features": int(self.n_features_in_)}
+        return {
+            "meta": np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8).copy(),
+            "labels": labels.copy(),
+            "counts": self.counts_.copy(),
+            "progress": self.progressive_.as_array(),
+        } | flattened(self.model_.state, "model.")
+
+    def from_state_arrays(self, arrays: Mapping[str, AnyArray]) -> Self:
+        """Take over what :meth:`state_arrays` of a classifier of the same parameters returned.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        missing = {"meta", "labels", "counts", "progress"} - set(arrays)
+        if missing:
+            raise ValueError(f"the stored state lacks {', '.join(sorted(missing))}")
+        meta = json.loads(bytes(arrays["meta"]))
+        self.dense_ = bool(meta["dense"])
+        self.n_features_in_ = int(meta["n_features"])
+        n_features = self.n_features_in_ if self.hash_bits is None else 1 << self.hash_bits
+        self.model_ = self._new_model(n_features, dense=self.dense_)
+        self.model_.state = restored(self.model_.state, arrays, "model.")
+        self.arrivals_ = Arrivals(np.asarray(arrays["labels"]).copy())
+        self.counts_ = np.array(arrays["counts"], dtype=ACCUM)
+        self.progressive_ = ProgressiveLoss.from_array(arrays["progress"])
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _announced(classes: npt.ArrayLike) -> AnyArray:
+    labels = np.asarray(classes)
+    if labels.ndim != 1:
+        raise ValueError(f"classes must have one dimension, got {labels.ndim}")
+    check_classification_targets(labels)
+    return np.unique(labels)

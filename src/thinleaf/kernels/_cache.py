@@ -1,0 +1,86 @@
+"""Where compiled code is kept: numba's cache on disk, which here may also be read-only or absent.
+
+numba looks for one directory that can be written: ``NUMBA_CACHE_DIR``, else ``__pycache__`` beside
+the source, else one of the user. It neither loads from a directory that cannot be written, such as
+that of an image or of an install by root which was warmed up before, nor goes on if there is none
+or if a disk is full. Here it does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Any
+
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+
+def _read_only(locator: type) -> type:
+    """Return numba's cache in the directory of one locator, as long as that exists."""
+
+    def ensure_cache_path(self: Any) -> None:
+        if not os.path.isdir(self.get_cache_path()):
+            raise FileNotFoundError(self.get_cache_path())
+
+    content = type("Locator", (locator,), {"ensure_cache_path": ensure_cache_path})
+    impl = type("Impl", (CompileResultCacheImpl,), {"_locator_classes": [content]})
+    return type("Cache", (FunctionCache,), {"_impl_class": impl})
+
+
+_READ_ONLY = [_read_only(locator) for locator in CompileResultCacheImpl._locator_classes]
+
+
+class KernelCache:
+    """The cache of one kernel, with the methods that numba calls.
+
+    Parameters
+    ----------
+    function : callable
+        What is compiled.
+
+    Attributes
+    ----------
+    cache_path : str or None
+        The directory that is written to, if there is one.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._own = _or_none(FunctionCache, function)
+        self.cache_path: str | None = None if self._own is None else self._own.cache_path
+        found = (_or_none(cache, function) for cache in _READ_ONLY)
+        existing = (cache for cache in found if cache is not None)
+        # those that numba would have preferred, had they been writable
+        self._others = list(takewhile(lambda c: c.cache_path != self.cache_path, existing))
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return the code of a signature from the first directory that has it, or None."""
+        own = [] if self._own is None else [self._own]
+        for cache in self._others + own:
+            try:
+                found = cache.load_overload(signature, target_context)
+            except (OSError, EOFError):  # unreadable, or cut short: compile
+                continue
+            if found is not None:
+                return found
+        return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Write the code of a signature, if that can be done."""
+        if self._own is not None:
+            try:
+                self._own.save_overload(signature, data)
+            except OSError:  # such as a full disk: the code runs all the same
+                self._own = self.cache_path = None
+
+    def flush(self) -> None:
+        """Forget what was written."""
+        if self._own is not None:
+            self._own.flush()
+
+
+def _or_none(cache: type, function: Callable[..., Any]) -> Any:
+    try:
+        return cache(function)
+    except RuntimeError:  # no such directory
+        return None

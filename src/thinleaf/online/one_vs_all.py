@@ -1,0 +1,155 @@
+"""Online one-against-all: every class has a regressor, and every example teaches all of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, IndexArray, OffsetArray
+from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels.rows import Rows, n_rows_of
+from thinleaf.online.growing import with_models, with_slots
+from thinleaf.online.linear import (
+    MOST_MODELS,
+    Learning,
+    Models,
+    Scratch,
+    learn,
+    n_slots,
+    new_models,
+    new_scratch,
+    score,
+    slots_needed,
+)
+from thinleaf.online.rows import Row, Scales, Stream, longest, new_scales, observe, prepare
+from thinleaf.online.tables import EMPTY
+
+
+class OneVsAll(NamedTuple):
+    """One regressor for each class."""
+
+    regressors: Models
+    scales: Scales
+    n_classes: OffsetArray
+    """Classes that have arrived or been announced, of shape (1,)."""
+
+
+class OneVsAllModel:
+    """One-against-all and its settings.
+
+    Parameters
+    ----------
+    n_features : int
+    settings : Learning
+    dense : bool
+        Whether rows are dense.
+    """
+
+    def __init__(self, n_features: int, settings: Learning, *, dense: bool) -> None:
+        self.settings = settings
+        self.state = OneVsAll(
+            new_models(1, n_features, 0, dense=dense),
+            new_scales(n_features),
+            np.zeros(1, dtype=OFFSET),
+        )
+
+    def announce(self, n_classes: int) -> None:
+        """Let so many classes take part from now on, whether they have arrived or not."""
+        self.state.n_classes[0] = max(n_classes, self.state.n_classes[0])
+
+    def learn(self, stream: Stream, n_classes: int) -> IndexArray:
+        """Learn rows in order; return what was predicted of each before it was learned."""
+        n_models = max(n_classes, int(self.state.n_classes[0]))
+        regressors = with_models(self.state.regressors, n_models)
+        self.state = self.state._replace(regressors=regressors)
+        scratch = self._scratch(stream.X)
+        predicted = np.empty(stream.order.size, dtype=INDEX)
+        needed = np.zeros(1, dtype=OFFSET)
+        done = 0
+        while True:
+            done = _learn_rows(self.state, stream, done, self.settings, scratch, predicted, needed)
+            if done == predicted.size:
+                return predicted
+            regressors = with_slots(self.state.regressors, int(needed[0]))
+            self.state = self.state._replace(regressors=regressors)
+
+    def predict(self, X: Rows) -> IndexArray:
+        """Return the class with the highest score."""
+        best: IndexArray = self.shortlists(X)[1].argmax(axis=1).astype(INDEX)
+        return best
+
+    def shortlists(self, X: Rows) -> tuple[IndexArray, AccumArray]:
+        """Return zeros, and the scores of all classes."""
+        scores = np.empty((n_rows_of(X), int(self.state.n_classes[0])), dtype=ACCUM)
+        _score_rows(self.state, X, self._scratch(X), scores)
+        return np.zeros(scores.shape[0], dtype=INDEX), scores
+
+    def candidates(self, node: int) -> IndexArray:
+        """Return all classes."""
+        return np.arange(int(self.state.n_classes[0]), dtype=INDEX)
+
+    def outside(self, node: int) -> float:
+        """Return 0: there are no other classes."""
+        return 0.0
+
+    def _scratch(self, X: Rows) -> Scratch:
+        return new_scratch(longest(X), 0, dense=isinstance(X, np.ndarray))
+
+
+@bare_kernel
+def _score_block(model: OneVsAll, row: Row, first: int, scratch: Scratch) -> int:
+    """Score the next classes from ``first`` on; return their number."""
+    n = int(min(model.n_classes[0] - first, MOST_MODELS))
+    for c in range(n):
+        scratch.models[c] = first + c
+    score(model.regressors, row, scratch.models, n, scratch)
+    return n
+
+
+@bare_kernel
+def _learn_rows(
+    model: OneVsAll,
+    stream: Stream,
+    first: int,
+    learning: Learning,
+    scratch: Scratch,
+    predicted: IndexArray,
+    needed: OffsetArray,
+) -> int:
+    """Predict each row, then learn it; return the first place that there was no room for."""
+    for place in range(first, stream.order.size):
+        i = stream.order[place]
+        label, weight = stream.labels[i], stream.weights[i]
+        length = observe(stream.X, i, model.scales)
+        n = prepare(stream.X, i, model.scales, scratch.idx, scratch.val)
+        row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
+        n_before = model.n_classes[0]
+        needed[0] = slots_needed(model.regressors.weights, row, max(n_before, label + 1))
+        if needed[0] > n_slots(model.regressors.weights):
+            return place
+        model.n_classes[0] = max(n_before, label + 1)
+        model.scales.norm[0] += weight
+        model.scales.norm[1] += weight * length
+        best, best_score = EMPTY, -np.inf
+        for start in range(0, model.n_classes[0], MOST_MODELS):
+            n = _score_block(model, row, start, scratch)
+            for c in range(n):
+                if start + c < n_before and scratch.score[c] > best_score:
+                    best, best_score = start + c, scratch.score[c]
+            positive = label - start if start <= label < start + n else EMPTY
+            regressors, scales = model.regressors, model.scales
+            learn(regressors, row, scratch.models, n, positive, weight, learning, scales, scratch)
+        predicted[place] = best
+    return stream.order.size
+
+
+@bare_kernel
+def _score_rows(model: OneVsAll, X: Rows, scratch: Scratch, scores: AccumArray) -> None:
+    for i in range(scores.shape[0]):
+        n = prepare(X, i, model.scales, scratch.idx, scratch.val)
+        row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
+        for start in range(0, scores.shape[1], MOST_MODELS):
+            n = _score_block(model, row, start, scratch)
+            for c in range(n):
+                scores[i, start + c] = scratch.score[c]

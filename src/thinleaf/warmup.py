@@ -1,0 +1,168 @@
+"""Compiling ahead: after :func:`warm_up`, processes load code from the cache and compile nothing.
+
+What there is to compile follows from the types of arguments alone. So a tree of two leaves is
+called in every way that a user's model can be, in the layouts for dense and for sparse rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from thinleaf._dtypes import INDEX, PARAM
+from thinleaf.kernels._jit import cache_directory, compiled_signatures
+from thinleaf.packing import pack
+from thinleaf.predictor import FrozenTree
+from thinleaf.probability import Outside
+from thinleaf.tree import Leaf, Router, Tree
+
+_N_FEATURES = 6
+_N_CLASSES = 4
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """What was done.
+
+    Attributes
+    ----------
+    seconds : float
+    n_compiled : int
+        Signatures of kernels that had to be compiled.
+    n_loaded : int
+        Signatures that were in the cache.
+    cache_directory : str or None
+        Where compiled code is kept; None if no directory can be written.
+    """
+
+    seconds: float
+    n_compiled: int
+    n_loaded: int
+    cache_directory: str | None
+
+
+def warm_up(*, training: bool = False, progress: Callable[[str], None] | None = None) -> WarmUp:
+    """Compile every kernel that prediction needs, and keep it on disk.
+
+    Parameters
+    ----------
+    training : bool
+        Also compile what training needs.
+    progress : callable, optional
+        Called with the name of each step before it is done.
+
+    Returns
+    -------
+    done : WarmUp
+
+    Notes
+    -----
+    Code is kept in the directory that ``NUMBA_CACHE_DIR`` names, else beside the package, else in a
+    cache directory of the user. Other processes may find it there read-only. It is for machines
+    with the same kind of processor.
+    """
+    started = time.perf_counter()
+    n_compiled, n_loaded = compiled_signatures()
+    for name, call in steps(training):
+        if progress is not None:
+            progress(name)
+        call()
+    compiled, loaded = compiled_signatures()
+    seconds = time.perf_counter() - started
+    return WarmUp(seconds, compiled - n_compiled, loaded - n_loaded, cache_directory())
+
+
+def steps(training: bool) -> list[tuple[str, Callable[[], Any]]]:
+    """Return what :func:`warm_up` does, by name."""
+    return [*_prediction_steps(), *(_training_steps() if training else ())]
+
+
+def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
+    model = _smallest_model()
+    dense = np.eye(_N_CLASSES, _N_FEATURES, dtype=PARAM)
+    sparse = sp.csr_array(dense)
+    y = model.labels
+    yield "single rows", partial(_call_single, model)
+    for name, X in (("dense", dense), ("sparse", sparse)):
+        for method, arguments in (
+            ("predict", ()),
+            ("predict_topk", (2,)),
+            ("predict_proba", ()),
+            ("predict_proba_sparse", ()),
+            ("label_proba", (y,)),
+            ("apply", ()),
+        ):
+            yield f"{name} rows: {method}", partial(getattr(model, method), X, *arguments)
+
+
+def _call_single(model: FrozenTree) -> None:
+    """Predict single samples: read-only arrays, as those of a mapped file, are types of their own.
+
+    Batches are the same for both (:mod:`thinleaf.predictor` sees to it).
+    """
+    row, indices, values = np.zeros(_N_FEATURES, PARAM), np.zeros(1, INDEX), np.ones(1, PARAM)
+    for x in (row, _read_only(row)):
+        model.predict_one(x)
+        model.predict_topk_one(x, 2)
+    for idx in (indices, _read_only(indices)):
+        for val in (values, _read_only(values)):
+            model.predict_one(idx, val)
+            model.predict_topk_one(idx, 2, val)
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _smallest_model() -> FrozenTree:
+    """Return a tree that needs no training. Its layout does not matter: one code serves both."""
+    used = np.arange(2, dtype=INDEX)
+    router = Router(used, np.ones(2, PARAM), 0.0)
+    leaves = [
+        Leaf(used + 2 * side, used, np.eye(2, dtype=PARAM), np.zeros(2, PARAM)) for side in (0, 1)
+    ]
+    tree = Tree.build(
+        np.array([[1, 2], [-1, -1], [-1, -1]]),
+        [router, *leaves],
+        n_features=_N_FEATURES,
+        n_classes=_N_CLASSES,
+    )
+    return FrozenTree(pack(tree, Outside.of(tree, None, 0.01), sparse=False), np.arange(_N_CLASSES))
+
+
+def _training_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % 8
+    X = (np.eye(8)[y] + 0.5 * rng.normal(size=(y.size, 8))).astype(PARAM)
+    X[:, 4:] *= rng.random((y.size, 4)) < 0.5
+    for name, rows in (("dense", X), ("sparse", sp.csr_matrix(X))):
+        for settings in _TRAINING:
+            said = ", ".join(f"{key}={value}" for key, value in settings.items())
+            yield f"{name} rows: fit({said})", partial(_fit, rows, y, settings)
+
+
+_TRAINING: tuple[dict[str, Any], ...] = (
+    {"max_rounds": 1},
+    {"overlap": None, "validation_fraction": 0.2},
+    {"absent": "zero_one", "init": "random_median"},
+    {"monotone": True, "overlap": None, "max_rounds": 1},
+)
+"""Of adaptive trees; between them they reach every kernel of training."""
+
+
+def _fit(X: Any, y: Any, settings: dict[str, Any]) -> None:
+    from thinleaf.estimators import AdaptiveSoftmaxTreeClassifier
+
+    clf = AdaptiveSoftmaxTreeClassifier(
+        max_sweeps=2, expansion_sweeps=2, random_state=0, **settings
+    ).fit(X, y)
+    clf.mean_flops(X)
+    clf.predict(X)

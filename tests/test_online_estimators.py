@@ -1,0 +1,301 @@
+"""What must hold of every online classifier."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from tests.estimator_cases import formats, in_format, problem
+from thinleaf import LOMTreeClassifier, OnlineOneVsAllClassifier, RecallTreeClassifier
+
+CLASSIFIERS = {
+    "recall": RecallTreeClassifier(random_state=0, bound_multiplier=0.1),
+    "recall, few candidates": RecallTreeClassifier(2, random_state=0, bound_multiplier=0.0),
+    "recall, known": RecallTreeClassifier(random_state=0, negatives="known"),
+    "lom": LOMTreeClassifier(random_state=0, max_routers=12, swap_resistance=0.5),
+    "one-vs-all": OnlineOneVsAllClassifier(random_state=0),
+}
+classifiers = pytest.mark.parametrize("name", CLASSIFIERS)
+
+
+def new(name: str):
+    return clone(CLASSIFIERS[name])
+
+
+def data(kind: str = "dense", n_rows: int = 300, n_classes: int = 12, seed: int = 0):
+    X, y = problem(seed, kind, n_rows=n_rows, n_classes=n_classes, n_features=7)
+    return X, np.array([f"class {c}" for c in y])
+
+
+def assert_same(a, b, X) -> None:
+    """Equal to the last bit: state, progress and predictions."""
+    first, second = a.state_arrays(), b.state_arrays()
+    assert first.keys() == second.keys()
+    for key, array in first.items():
+        # Rows beyond those in use only say how large arrays have been made.
+        n = min(len(array), len(second[key])) if array.ndim else None
+        np.testing.assert_array_equal(array[:n], second[key][:n], err_msg=key)
+    assert a.progress_ == b.progress_
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    np.testing.assert_array_equal(a.predict(X), b.predict(X))
+
+
+@formats
+@classifiers
+def test_in_pieces_or_in_one_go(name, kind):
+    X, y = data(kind)
+    whole, pieces = new(name).partial_fit(X, y), new(name)
+    for start, stop in ((0, 1), (1, 5), (5, 70), (70, 71), (71, 300)):
+        pieces.partial_fit(X[start:stop], y[start:stop])
+    assert_same(whole, pieces, X)
+
+
+@formats
+@classifiers
+def test_a_seeded_run_repeats(name, kind):
+    X, y = data(kind)
+    assert_same(new(name).fit(X, y), new(name).fit(X, y), X)
+    other = new(name).set_params(random_state=1).fit(X, y)
+    assert not np.array_equal(other.predict_proba(X), new(name).fit(X, y).predict_proba(X))
+
+
+@classifiers
+def test_unshuffled_passes_are_partial_fits(name):
+    X, y = data()
+    fitted = new(name).set_params(shuffle=False, n_passes=2).fit(X, y)
+    pieces = new(name).partial_fit(X, y, classes=np.unique(y)).partial_fit(X, y)
+    np.testing.assert_array_equal(fitted.predict(X), pieces.predict(X))
+    assert fitted.n_examples_ == pieces.n_examples_ == 600
+
+
+@formats
+@classifiers
+def test_a_stored_state_goes_on_alike(name, kind):
+    X, y = data(kind)
+    straight = new(name).partial_fit(X[:150], y[:150])
+    stored = straight.state_arrays()
+    resumed = new(name).from_state_arrays(pickle.loads(pickle.dumps(stored)))
+    assert_same(straight, resumed, X)
+    straight.partial_fit(X[150:], y[150:])
+    resumed.partial_fit(X[150:], y[150:])
+    assert_same(straight, resumed, X)
+    untouched = new(name).from_state_arrays(stored)
+    assert untouched.n_examples_ == 150
+
+
+@classifiers
+def test_a_state_is_made_of_plain_arrays(name):
+    X, y = data()
+    for array in new(name).partial_fit(X, y).state_arrays().values():
+        assert type(array) is np.ndarray
+        assert array.dtype.kind in "iufU"
+
+
+@classifiers
+def test_a_broken_state_is_refused(name):
+    X, y = data()
+    stored = new(name).partial_fit(X, y).state_arrays()
+    for key in stored:
+        with pytest.raises(ValueError, match="lacks"):
+            new(name).from_state_arrays({k: v for k, v in stored.items() if k != key})
+    key = next(k for k in stored if k.startswith("model."))
+    with pytest.raises(ValueError, match=key):
+        new(name).from_state_arrays(stored | {key: stored[key].astype(np.complex128)})
+
+
+@classifiers
+def test_classes_may_arrive_in_any_order(name):
+    X, y = data()
+    order = np.argsort(y, kind="stable")[::-1]  # one class after the other, last first
+    clf = new(name)
+    for start in range(0, 300, 25):
+        rows = order[start : start + 25]
+        clf.partial_fit(X[rows], y[rows])
+        known = np.unique(y[order[: start + 25]])
+        np.testing.assert_array_equal(clf.classes_, known)
+        P = clf.predict_proba(X)
+        assert P.shape == (300, known.size)
+        np.testing.assert_allclose(P.sum(axis=1), 1.0)
+        assert set(clf.predict(X)) <= set(known)
+
+
+@classifiers
+def test_names_of_classes_do_not_matter(name):
+    X, y = data()
+    renamed = np.array([f"{hash(label) % 1000:03d} {label}" for label in y])
+    a, b = new(name).partial_fit(X, y), new(name).partial_fit(X, renamed)
+    by_name = dict(zip(y, renamed, strict=True))
+    assert [by_name[label] for label in a.predict(X)] == b.predict(X).tolist()
+
+
+@classifiers
+def test_announced_classes_get_a_column(name):
+    X, y = data()
+    clf = new(name).partial_fit(X[:50], y[:50], classes=[*np.unique(y), "never"])
+    assert clf.classes_.tolist() == sorted({*y, "never"})
+    assert clf.predict_proba(X).shape == (300, 13)
+    assert "never" not in clf.predict(X)
+
+
+@formats
+@classifiers
+def test_top_k_agrees_with_probabilities(name, kind):
+    X, y = data(kind)
+    clf = new(name).fit(X, y)
+    P = clf.predict_proba(X)
+    assert (P >= 0).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(clf.classes_[P.argmax(axis=1)], clf.predict(X))
+    for k in (1, 3, 12):
+        labels, p = clf.predict_topk(X, k)
+        np.testing.assert_allclose(p, -np.sort(-P, axis=1)[:, :k])
+        at = np.searchsorted(clf.classes_, labels)
+        np.testing.assert_allclose(np.take_along_axis(P, at, axis=1), p)
+    np.testing.assert_array_equal(clf.predict_topk(X, 1)[0][:, 0], clf.predict(X))
+    np.testing.assert_allclose(np.exp(clf.predict_log_proba(X)), P)
+
+
+@classifiers
+def test_dense_and_sparse_rows_are_learned_alike(name):
+    if name == "recall, known":
+        pytest.skip("of dense rows, all features are known")
+    X, y = data("csr")
+    sparse, dense = new(name).partial_fit(X, y), new(name).partial_fit(X.toarray(), y)
+    assert np.mean(sparse.predict(X) == dense.predict(X)) > 0.95
+    np.testing.assert_array_equal(dense.predict(X), dense.predict(X.toarray()))
+    np.testing.assert_array_equal(sparse.predict(X), sparse.predict(X.toarray()))
+
+
+@classifiers
+def test_it_learns(name):
+    X, y = data(n_rows=1500)
+    clf = new(name)
+    if name == "lom":
+        clf.set_params(max_routers=60, swap_resistance=4.0)
+    assert clf.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 4 / 12
+
+
+@classifiers
+def test_progress(name, capsys):
+    X, y = data()
+    clf = new(name).set_params(verbose=1, n_passes=2).fit(X, y)
+    assert [record["examples"] for record in clf.progress_] == [2**i for i in range(10)]
+    assert clf.progress_[0]["loss"] == 1.0
+    assert clf.n_examples_ == 600
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert "512 examples  progressive loss" in lines[-1]
+
+
+@classifiers
+def test_memory_does_not_grow_with_examples(name):
+    """Beyond what classes, features and nodes take: the same rows again and again."""
+    X, y = data("csr")
+    clf = new(name)
+    sizes = []
+    for _ in range(12):
+        clf.partial_fit(X, y)
+        sizes.append(sum(array.nbytes for array in clf.state_arrays().values()))
+    assert sizes[-1] <= 3 * sizes[1]
+    pairs = 7 * (12 + int(clf.model_.state[0].shape[0] if name != "one-vs-all" else 12))
+    assert sizes[-1] < 1_000_000 + 100 * pairs
+
+
+@classifiers
+def test_hashed_features_may_become_more(name):
+    X, y = data("csr")
+    wide = sp.hstack([X, X[:, :3] * 2.0]).tocsr()
+    clf = new(name).set_params(hash_bits=12)
+    clf.partial_fit(X, y).partial_fit(wide, y)
+    assert clf.n_features_in_ == 10
+    assert clf.predict(X).shape == clf.predict(wide).shape == (300,)
+    np.testing.assert_array_equal(clf.predict(wide), clf.predict(wide.toarray()))
+    resumed = new(name).set_params(hash_bits=12).from_state_arrays(clf.state_arrays())
+    assert_same(clf, resumed, wide)
+    with pytest.raises(ValueError, match="features"):
+        new(name).partial_fit(X, y).partial_fit(wide, y)
+
+
+@classifiers
+def test_few_bits_still_work(name):
+    X, y = data("csr")
+    clf = new(name).set_params(hash_bits=2).fit(X, y)
+    assert np.isfinite(clf.predict_proba(X)).all()
+
+
+@classifiers
+def test_weights(name):
+    X, y = data()
+    weights = np.where(np.arange(300) < 100, 0.0, 1.0)
+    weighted = new(name).partial_fit(X, y, sample_weight=weights)
+    assert_same(weighted, new(name).partial_fit(X[100:], y[100:]), X)
+    heavy = new(name).partial_fit(X, y, sample_weight=np.full(300, 3.0))
+    assert heavy.n_examples_ == 300
+
+
+@classifiers
+def test_clear_errors(name):
+    X, y = data()
+    with pytest.raises(NotFittedError):
+        new(name).predict(X)
+    with pytest.raises(NotFittedError):
+        new(name).state_arrays()
+    clf = new(name).partial_fit(X, y)
+    with pytest.raises(ValueError, match="labels are numbers"):
+        clf.partial_fit(X, np.arange(300) % 3)
+    with pytest.raises(ValueError, match=r"k must be an integer in 1\.\.12"):
+        clf.predict_topk(X, 13)
+    with pytest.raises(ValueError, match="sample_weight"):
+        clf.partial_fit(X, y, sample_weight=-np.ones(300))
+    with pytest.raises(ValueError, match="classes must have one dimension"):
+        clf.partial_fit(X, y, classes=[["a"]])
+    with pytest.raises(ValueError, match="learning_rate"):
+        new(name).set_params(learning_rate=0.0).fit(X, y)
+    np.testing.assert_array_equal(clf.classes_, np.unique(y))
+
+
+@pytest.mark.parametrize("n_candidates", [0, 65])
+def test_candidates_are_1_to_64(n_candidates):
+    X, y = data()
+    with pytest.raises(ValueError, match="max_candidates"):
+        RecallTreeClassifier(n_candidates).fit(X, y)
+
+
+@formats
+def test_one_class_only(kind):
+    X, _ = data(kind)
+    for name in CLASSIFIERS:
+        clf = new(name).fit(X, ["only"] * 300)
+        assert set(clf.predict(X)) == {"only"}
+        np.testing.assert_array_equal(clf.predict_proba(X), np.ones((300, 1)))
+
+
+@classifiers
+def test_rows_without_features(name):
+    X = in_format(np.zeros((20, 3)), "csr")
+    y = np.arange(20) % 3
+    clf = new(name).fit(X, y)
+    assert np.isfinite(clf.predict_proba(X)).all()
+
+
+def test_ablations_change_the_model():
+    X, y = data(n_rows=600)
+    plain = RecallTreeClassifier(4, random_state=0, bound_multiplier=0.1).fit(X, y)
+    for params in (
+        {"path_features": False},
+        {"bound_multiplier": 0.0},
+        {"max_candidates": 2},
+        {"max_depth": 1},
+        {"router_weight": "example"},
+        {"loss": "squared"},
+        {"router_loss": "squared"},
+        {"learning_rate": 0.1},
+        {"router_learning_rate": 0.1},
+    ):
+        other = clone(plain).set_params(**params).fit(X, y)
+        assert not np.array_equal(other.predict_proba(X), plain.predict_proba(X)), params

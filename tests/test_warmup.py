@@ -1,0 +1,145 @@
+"""After a warm-up nothing is compiled, also where nothing can be written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import thinleaf
+from tests.estimator_cases import formats, problem, quick
+from thinleaf.kernels import _jit
+from thinleaf.kernels._cache import KernelCache
+from thinleaf.warmup import steps, warm_up
+
+PREDICT = """
+import sys
+import numpy as np, scipy.sparse as sp, thinleaf
+from thinleaf.kernels._jit import compiled_signatures
+
+for path in sys.argv[1:]:
+    model = thinleaf.load(path)
+    dense = np.ones((600, model.n_features), dtype="float32")
+    frozen = dense.copy()
+    frozen.flags.writeable = False
+    mixed = sp.csr_matrix(dense)
+    mixed.data.flags.writeable = False
+    y = model.labels[np.zeros(600, dtype=int)]
+    for model in (model, model.with_beam(3), model.quantized("int8")):
+        for X in (dense, frozen, dense[::2].copy(order="F"), sp.csr_array(dense), mixed):
+            rest = y[: X.shape[0]]
+            model.predict(X), model.predict(X, n_jobs=2), model.predict_topk(X, 2)
+            model.predict_proba(X), model.predict_proba_sparse(X), model.apply(X)
+            model.label_proba(X, rest), model.label_proba(X, rest, smooth=False)
+        for x in (dense[0], frozen[0], [0.0] * model.n_features):
+            model.predict_one(x), model.predict_topk_one(x, 2)
+        ids, values = np.arange(2, dtype="int32"), np.ones(2, dtype="float32")
+        for pair in ((ids, values), (mixed.indices[:2], mixed.data[:2]), ([0, 1], [1.0, 2.0])):
+            model.predict_one(*pair), model.predict_topk_one(pair[0], 2, pair[1])
+print(*compiled_signatures())
+"""
+
+READ_ONLY = """
+import numba.core.caching
+
+def refuse(self):
+    raise OSError(30, "Read-only file system")
+
+numba.core.caching._CacheLocator.ensure_cache_path = refuse
+"""
+
+NO_CACHE = """
+import sys
+import numba.core.caching
+
+numba.core.caching.CacheImpl._locator_classes = []
+import numpy as np, thinleaf
+from thinleaf.warmup import cache_directory
+
+model = thinleaf.load(sys.argv[1])
+print(model.apply(np.ones((3, model.n_features), dtype="float32")), cache_directory())
+"""
+
+
+def run(code: str, *arguments: str, cache: Path | None = None) -> list[str]:
+    """Run code in a process of its own; return the last line that it prints, in words."""
+    environment = os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)})
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1].split()
+
+
+@pytest.fixture(scope="module")
+def model_files(tmp_path_factory) -> list[str]:
+    """Models for dense and for sparse rows, with labels of two types."""
+    files = []
+    for kind in ("dense", "csr"):
+        X, y = problem(0, kind=kind, n_classes=8)
+        labels = y if kind == "dense" else np.array([f"class {c}" for c in y])
+        files.append(str(tmp_path_factory.mktemp("models") / f"{kind}.thinleaf"))
+        quick().fit(X, labels).save(files[-1])
+    return files
+
+
+def test_after_a_warm_up_nothing_is_compiled(model_files, tmp_path):
+    warm = "from thinleaf import warm_up\ndone = warm_up()\nprint(done.n_compiled, done.n_loaded)"
+    n_compiled, _ = map(int, run(warm, cache=tmp_path))
+    assert n_compiled > 20
+    n_compiled, n_loaded = map(int, run(READ_ONLY + PREDICT, *model_files, cache=tmp_path))
+    assert n_compiled == 0
+    assert n_loaded > 20
+
+
+def test_prediction_works_where_no_cache_can_be(model_files):
+    X = np.ones((3, thinleaf.load(model_files[0]).n_features), dtype=np.float32)
+    expected = str(thinleaf.load(model_files[0]).apply(X)).split()
+    assert run(NO_CACHE, model_files[0]) == [*expected, "None"]
+
+
+def test_a_cache_that_can_no_longer_be_written_is_no_error(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    cache = KernelCache(_jit.KernelCache.__init__)
+    assert cache.cache_path is not None
+    monkeypatch.setattr(cache._own, "save_overload", full)
+    cache.save_overload(None, None)
+    assert cache.cache_path is None
+    cache.save_overload(None, None)
+
+
+def test_training_is_warmed_up_too():
+    first = warm_up(training=True)
+    again = warm_up(training=True)
+    assert again.n_compiled == 0
+    assert first.cache_directory == again.cache_directory
+    assert again.seconds > 0.0
+
+
+def test_each_step_is_named_once():
+    names = []
+    warm_up(progress=names.append)
+    assert names == [name for name, _ in steps(training=False)]
+    assert len(set(names)) == len(names)
+
+
+@formats
+def test_a_usual_fit_compiles_nothing_after_a_warm_up(kind):
+    warm_up(training=True)
+    before, _ = _jit.compiled_signatures()
+    X, y = problem(1, kind=kind, n_classes=6)
+    X = X.astype(np.float32)
+    for clf in (quick(), thinleaf.AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2)):
+        clf.fit(X, y).predict(X)
+    assert _jit.compiled_signatures()[0] == before
