@@ -408,8 +408,8 @@ def test_errors_of_models(files, tmp_path):
         assert "damaged" in wrong(verb[0], path, *verb[1:], "-q")
     assert "No such file" in wrong("predict", tmp_path / "none")
     model = thinleaf.load(files["tsv"]["model"])
-    model.sections.pop("text")
-    model.save(path)
+    sections = {name: part for name, part in model.sections.items() if name != "text"}
+    thinleaf.FrozenTree(model.packed, model.labels, sections=sections).save(path)
     assert "no valid recipe" in wrong("predict", path, stdin="a\n")
 
 
