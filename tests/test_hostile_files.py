@@ -21,6 +21,7 @@ from thinleaf import FrozenTree, ModelFileError, load, load_estimator
 from thinleaf._dtypes import PARAM
 from thinleaf.growth.prune import prune
 from thinleaf.persist import Section
+from thinleaf.recipe import Recipe
 from thinleaf.text import TextFeatures
 
 GOOD = ("dense", "sparse", "halves", "trained", "flags")
@@ -128,7 +129,16 @@ def read_text(path: Path) -> TextFeatures:
     return TextFeatures.from_arrays(section.arrays, section.metadata)
 
 
+def read_recipe(path: Path) -> Recipe:
+    model = load(path)
+    return Recipe.of(model.sections, model.n_features)
+
+
 @pytest.mark.parametrize("name", TEXT_ATTACKS)
 def test_attacks_on_text_features(good, tmp_path, name):
-    """What is in a section is for its reader, which says what is wrong as a ValueError."""
+    """Their reader says what is wrong as a ValueError; the command line reads a whole recipe."""
+    read_recipe(good["trained"])
+    assert refused(
+        TEXT_ATTACKS[name], good["trained"], tmp_path / "bad", read_recipe, ModelFileError
+    )
     assert refused(TEXT_ATTACKS[name], good["trained"], tmp_path / "bad", read_text, ValueError)
