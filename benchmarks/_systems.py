@@ -325,7 +325,7 @@ class Pecos(System):
 
 
 def peers(data: Dataset) -> list[System]:
-    """Return the installed systems that suit a set, with settings tuned on validation parts."""
+    """Return the installed systems that suit a set, near their default settings, not tuned."""
     text = sp.issparse(data.X_train)
     K = data.n_classes
     systems: list[System] = [
@@ -334,8 +334,8 @@ def peers(data: Dataset) -> list[System]:
         LightGBM(),
         VowpalWabbit("recall tree", f"--recall_tree {K} -b 24 -l 1", 3 if text else 5),
         VowpalWabbit("LOMTree", f"--log_multi {K} -b 24 -l 1", 3 if text else 5),
-        FastText("hs", epoch=25, lr=0.5, dim=100),
-        FastText("softmax", epoch=25, lr=0.5, dim=100 if K < 500 else 50),
+        FastText("hs", epoch=25, lr=0.5, dim=100, bucket=200_000),
+        FastText("softmax", epoch=25, lr=0.5, dim=100 if K < 500 else 50, bucket=200_000),
         NapkinXC("HSM"),
         NapkinXC("PLT"),
         Pecos(),

@@ -1,7 +1,8 @@
 """Our trees beside other libraries: error, latency, size and training time, in one run.
 
 Single: the fastest Python call for one sample, its input prepared. Batch: the whole test part. One
-thread everywhere. Peers that are not installed are left out.
+thread everywhere. Peers are near their default settings, not tuned; those that are not installed
+are left out.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def main() -> None:
         "peers",
         f"Ours and other libraries on {options.set}",
         f"{len(data.y_train):,} rows, {data.n_classes:,} classes; one thread, one seed; single: "
-        f"best of 7 passes over {N_SINGLE:,} test rows.",
+        f"best of 7 passes over {N_SINGLE:,} test rows. Peers are near their defaults, not tuned.",
         table(COLUMNS, rows),
         suffix=options.set,
     )

@@ -21,6 +21,9 @@ BENCHMARKS = [
     ("control", "fontglyph1000", ["--set", "fontglyph1000"]),
     *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),
     *(("online", name, ["--set", name]) for name in online.COMPARISONS),
+    ("latency", "letter", []),
+    ("peers", "letter", ["--set", "letter"]),
+    ("peers", "icd10cm", ["--set", "icd10cm"]),
     ("ptb", "ptb", []),
     ("defaults", "letter", []),
 ]
