@@ -86,6 +86,12 @@ def _row(table, x, idx, val, top):
 
 
 @strict_kernel
+def _row_as_is(x):
+    """Return pointers to a dense row of a tree that is laid out for such rows."""
+    return Row(float32_at(x.ctypes.data), int32_at(0), float32_at(0), 0, float32_at(0))
+
+
+@strict_kernel
 def _score_top(table, row):
     """Fill in ``row.top``.
 
@@ -643,6 +649,8 @@ def top_class(table: OffsetArray, x: ParamArray) -> int:
     """Return the class of one dense row, or an error."""
     if x.size != table[N_FEATURES]:
         return np.int64(WRONG_WIDTH)  # type: ignore[return-value]
+    if table[IS_SPARSE] == 0:  # the quickest way: x is the caller's, nothing is allocated for it
+        return _top_class(table, _row_as_is(x))
     idx, val = _converted(table, x)
     top = np.empty(table[N_TOP], dtype=np.float32)
     return _after(_top_class(table, _row(table, x, idx, val, top)), x, idx, val, top)
