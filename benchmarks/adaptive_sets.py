@@ -40,7 +40,6 @@ SETTINGS: dict[str, dict[str, dict]] = {
     },
 }
 FLAT = {
-    "icd10cm": TEXT,
     "clinc150": TEXT,
     "banking77": TEXT,
     "naics2017": TEXT,
@@ -48,8 +47,8 @@ FLAT = {
 }
 
 
-def run(name: str, directory) -> list[str]:
-    """Return the parts of a set's report."""
+def run(name: str, directory) -> None:
+    """Fit the models of a set, and write the report anew after each."""
     data = load(directory, name)
     warm_up(data, AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2, n_jobs=-1))
     models = {
@@ -61,20 +60,22 @@ def run(name: str, directory) -> list[str]:
             depth=0, leaf_classes=data.n_classes, max_sweeps=3, **FLAT[name]
         )
         models["flat softmax"] = flat
+    settings = "; ".join(f"{variant}: `{changes}`" for variant, changes in SETTINGS[name].items())
     rows = []
     for label, model in models.items():
         model.set_params(random_state=0, n_jobs=-1, verbose=1)
         values = fit_figures(model, data)
         rows.append([label, *(values[column] for column in COLUMNS)])
-        print(rows[-1], flush=True)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    settings = "; ".join(f"{variant}: `{changes}`" for variant, changes in SETTINGS[name].items())
-    return [
-        f"{data.X_train.shape[0]:,} rows, {data.X_train.shape[1]:,} features, "
-        f"{data.n_classes:,} classes; one seed, 2 threads, peak memory {memory:.1f} GiB. "
-        f"Settings, otherwise the defaults: {settings}.",
-        table(["", *COLUMNS], rows),
-    ]
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        write(
+            "adaptive_sets",
+            f"Adaptive trees: {name}",
+            f"{data.X_train.shape[0]:,} rows, {data.X_train.shape[1]:,} features, "
+            f"{data.n_classes:,} classes; one seed, 2 threads, peak memory {memory:.1f} GiB. "
+            f"Settings, otherwise the defaults: {settings}.",
+            table(["", *COLUMNS], rows),
+            suffix=name,
+        )
 
 
 def main() -> None:
@@ -84,8 +85,7 @@ def main() -> None:
     options = parser.parse_args()
     if not available(options.data, options.set):
         raise SystemExit(f"{options.set} is not in the data directory")
-    parts = run(options.set, options.data)
-    write("adaptive_sets", f"Adaptive trees: {options.set}", *parts, suffix=options.set)
+    run(options.set, options.data)
 
 
 if __name__ == "__main__":
