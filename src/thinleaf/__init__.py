@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
+    from thinleaf.estimators import LabelTreeClassifier as LabelTreeClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
+    from thinleaf.labeltree.tree import LabelTree as LabelTree
     from thinleaf.persist import ModelFileError as ModelFileError
     from thinleaf.predictor import FrozenTree as FrozenTree
     from thinleaf.predictor import load as load
@@ -26,6 +28,8 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
     "FrozenTree": "thinleaf.predictor",
+    "LabelTree": "thinleaf.labeltree.tree",
+    "LabelTreeClassifier": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
@@ -38,6 +42,8 @@ _MODULES = ("metrics",)
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
     "FrozenTree",
+    "LabelTree",
+    "LabelTreeClassifier",
     "ModelFileError",
     "SoftmaxTreeClassifier",
     "Tree",

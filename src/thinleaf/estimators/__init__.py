@@ -2,9 +2,15 @@
 
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.files import load_estimator
+from thinleaf.estimators.label_tree import LabelTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 
 TREE_CLASSIFIERS = ("AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier")
 """What a model file may hold to train on."""
 
-__all__ = ["AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier", "load_estimator"]
+__all__ = [
+    "AdaptiveSoftmaxTreeClassifier",
+    "LabelTreeClassifier",
+    "SoftmaxTreeClassifier",
+    "load_estimator",
+]

@@ -6,6 +6,7 @@ import sys
 from typing import TextIO
 
 from thinleaf.growth.expand import Grown
+from thinleaf.labeltree.training import EpochRecord
 from thinleaf.tao import SweepRecord
 
 _WIDTH = 24
@@ -70,4 +71,21 @@ class RoundLines:
             text += f"validation error {100 * record.validation_error:.2f} %  "
         clear = "\r\x1b[2K" if self._stream.isatty() else ""
         self._stream.write(f"{clear}{text}{record.seconds:.1f} s\n")
+        self._stream.flush()
+
+
+class EpochLines:
+    """Shows each epoch as it ends."""
+
+    def __init__(self, name: str, epochs: int, stream: TextIO | None = None) -> None:
+        self._name = name
+        self._epochs = epochs
+        self._stream = stream or sys.stderr
+
+    def __call__(self, record: EpochRecord) -> None:
+        """Show one more epoch."""
+        self._stream.write(
+            f"{self._name}: epoch {record.epoch}/{self._epochs}  loss {record.loss:.4f}  "
+            f"depth {record.depth}, mean {record.mean_depth:.2f}\n"
+        )
         self._stream.flush()

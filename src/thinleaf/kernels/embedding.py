@@ -13,7 +13,7 @@ from thinleaf.kernels._jit import kernel
 from thinleaf.kernels.rows import Rows
 
 
-def embed_row(X: Rows, row: int, scale: float, U: ParamArray, out: ParamArray) -> None:
+def embed_row(X: Rows, row: int, scale: np.float32, U: ParamArray, out: ParamArray) -> None:
     """Fill ``out`` with scale · Σ x_f U_f."""
     raise TypeError("only called from kernels")
 
@@ -43,7 +43,7 @@ def _embed_row(X, row, scale, U, out):
     return sparse
 
 
-def step_row(X: Rows, row: int, scale: float, step: ParamArray, U: ParamArray) -> None:
+def step_row(X: Rows, row: int, scale: np.float32, step: ParamArray, U: ParamArray) -> None:
     """Add scale · x_f · step to the embedding of each feature of a row."""
     raise TypeError("only called from kernels")
 

@@ -5,6 +5,8 @@ steps, of M - 1 in a well-formed tree and of 1, up to a capacity, under a depth 
 strictly, since kernels here call each other.
 """
 
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 import heapq
@@ -96,7 +98,9 @@ def assign_greedily(
             if size[j] < limit[j] and (best == NO_ROOM or size[j] > size[best]):
                 best = j
         if best == NO_ROOM:
-            best = np.argmax(size)
+            for j in range(arity):
+                if best == NO_ROOM or size[j] > size[best]:
+                    best = j
             limit[best] += step
         size[best] += 1
         child[i] = best

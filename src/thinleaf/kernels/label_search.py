@@ -5,6 +5,8 @@ the k-th best label found. Scores are logarithms of probabilities and never rise
 the result is exact.
 """
 
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 import math

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, ParamArray, IndexArray
+from thinleaf._dtypes import INDEX, IndexArray, ParamArray
 from thinleaf.kernels import label_assignment as kernels
 from thinleaf.labeltree.kinds import n_fillers
 from thinleaf.labeltree.statistics import Statistics

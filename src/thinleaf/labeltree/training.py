@@ -149,7 +149,11 @@ def train(
                 n_assigned += 1
         tree = model.tree
         record = EpochRecord(
-            epoch + 1, loss / n_rows, tree.depth, tree.mean_depth(np.bincount(y, minlength=tree.n_labels)), n_assigned
+            epoch + 1,
+            loss / n_rows,
+            tree.depth,
+            tree.mean_depth(np.bincount(y, minlength=tree.n_labels)),
+            n_assigned,
         )
         history.append(record)
         if progress is not None:

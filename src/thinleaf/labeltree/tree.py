@@ -69,12 +69,12 @@ class LabelTree:
     @property
     def n_nodes(self) -> int:
         """N, the number of internal nodes."""
-        return self.children.shape[0]
+        return int(self.children.shape[0])
 
     @property
     def arity(self) -> int:
         """M, the number of branches of a node."""
-        return self.children.shape[1]
+        return int(self.children.shape[1])
 
     @property
     def depths(self) -> IndexArray:
@@ -89,14 +89,13 @@ class LabelTree:
     @property
     def present(self) -> BoolArray:
         """Which branches lead somewhere, of shape (n_nodes, arity)."""
-        return self.children != NO_CHILD
+        mask: BoolArray = self.children != NO_CHILD
+        return mask
 
     def path(self, label: int) -> list[tuple[int, int]]:
         """Return the path of a label as pairs of node and branch."""
         at = slice(int(self.path_ptr[label]), int(self.path_ptr[label + 1]))
-        return list(
-            zip(self.path_nodes[at].tolist(), self.path_branches[at].tolist(), strict=True)
-        )
+        return list(zip(self.path_nodes[at].tolist(), self.path_branches[at].tolist(), strict=True))
 
     def mean_depth(self, frequency: AnyArray | None = None) -> float:
         """Return the expected length of a path, by default for equally frequent labels."""

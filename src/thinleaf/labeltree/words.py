@@ -28,12 +28,12 @@ _FIRST_TABLE = 1 << 16
 
 
 def normalized(text: str) -> bytes:
-    """Return the words of a text in lower case, separated by spaces, and a newline.
+    r"""Return the words of a text in lower case, separated by spaces, and a newline.
 
     Examples
     --------
     >>> normalized("usr/lib/Foo.so")
-    b'usr lib foo so\\n'
+    b'usr lib foo so\n'
     """
     if text.isascii():
         return text.encode().translate(_ASCII) + b"\n"
