@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
     from thinleaf.estimators import LabelTreeClassifier as LabelTreeClassifier
+    from thinleaf.estimators import LabelTreeLanguageModel as LabelTreeLanguageModel
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.labeltree.tree import LabelTree as LabelTree
@@ -30,6 +31,7 @@ _EXPORTS = {
     "FrozenTree": "thinleaf.predictor",
     "LabelTree": "thinleaf.labeltree.tree",
     "LabelTreeClassifier": "thinleaf.estimators",
+    "LabelTreeLanguageModel": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
@@ -44,6 +46,7 @@ __all__ = [
     "FrozenTree",
     "LabelTree",
     "LabelTreeClassifier",
+    "LabelTreeLanguageModel",
     "ModelFileError",
     "SoftmaxTreeClassifier",
     "Tree",

@@ -3,6 +3,7 @@
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.files import load_estimator
 from thinleaf.estimators.label_tree import LabelTreeClassifier
+from thinleaf.estimators.language_model import LabelTreeLanguageModel
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 
 TREE_CLASSIFIERS = ("AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier")
@@ -11,6 +12,7 @@ TREE_CLASSIFIERS = ("AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier")
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
     "LabelTreeClassifier",
+    "LabelTreeLanguageModel",
     "SoftmaxTreeClassifier",
     "load_estimator",
 ]

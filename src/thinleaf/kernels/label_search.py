@@ -224,3 +224,25 @@ def label_logp_rows(
             log_probas(w, path_nodes[e], weights, bias, logp)
             total += logp[path_branches[e]]
         out[row] = total
+
+
+@kernel
+def path_logp(
+    R: ParamArray,
+    y: IndexArray,
+    weights: ParamArray,
+    bias: ParamArray,
+    path_ptr: OffsetArray,
+    path_nodes: IndexArray,
+    path_branches: IndexArray,
+    arity: int,
+    out: ParamArray,
+) -> None:
+    """Fill the log-probability of one label of each representation."""
+    logp = np.empty(arity, dtype=np.float32)
+    for row in range(out.size):
+        total = np.float32(0.0)
+        for e in range(path_ptr[y[row]], path_ptr[y[row] + 1]):
+            log_probas(R[row], path_nodes[e], weights, bias, logp)
+            total += logp[path_branches[e]]
+        out[row] = total

@@ -60,11 +60,16 @@ def balanced(n_labels: int, arity: int = 2, rng: np.random.Generator | None = No
     """
     labels = np.arange(n_labels) if rng is None else rng.permutation(n_labels)
     n_nodes = (n_labels + n_fillers(n_labels, arity) - 1) // (arity - 1)
-    slots = np.arange(1, n_nodes * arity + 1)  # as in a heap: children of n from M·n + 1 on
-    leaves = slots >= n_nodes
-    slots[leaves] = NO_CHILD
-    slots[np.flatnonzero(leaves)[:n_labels]] = n_nodes + labels if n_nodes else 0
-    return LabelTree.build(slots.reshape(n_nodes, arity), n_labels)
+    below = [n_nodes] if n_nodes else []  # how many nodes a node's subtree has
+    children = np.full((n_nodes, arity), NO_CHILD, dtype=INDEX)
+    for node in range(n_nodes):
+        each, n_more = divmod(below[node] - 1, arity)
+        n_inner = arity if each else n_more
+        children[node, :n_inner] = np.arange(len(below), len(below) + n_inner)
+        below += [each + 1] * n_more + [each] * (n_inner - n_more)
+    free = np.flatnonzero(children == NO_CHILD)[:n_labels]
+    children.flat[free] = n_nodes + labels[: free.size]
+    return LabelTree.build(children, n_labels)
 
 
 def clustered(prototypes: AnyArray, arity: int, rng: np.random.Generator) -> LabelTree:
