@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.labeltree import kinds
-from thinleaf.labeltree.assign import check_depth
+from thinleaf.labeltree.assign import Criterion, check_depth
 from thinleaf.labeltree.bilinear import Contexts, LogBilinear
 from thinleaf.labeltree.outputs import FlatOutput, Output, TreeOutput
 from thinleaf.labeltree.show import tree_text
@@ -47,16 +47,20 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         Length of the embeddings.
     tree : {"learned", "balanced", "huffman", "clustering", "flat"}
         "flat" is the softmax over all words, for comparison.
-    arity : int
-        M, the number of children of a node.
+    arity : int or None
+        M, the number of children of a node. None is the least with which paths of ``max_depth``
+        nodes hold all words: children of a learned tree are then nearly full, and so balanced.
     max_depth : int or None
-        The longest path of a learned tree (algorithm 3). None is the least that all words fit in.
+        The longest path of a learned tree (algorithm 3). None is the least depth for ``arity``, or
+        if that is None too, 2.
     epochs : int
     batch_size : int
     learning_rate : float
         Of Adagrad.
     n_assignments : int
-        How often the tree is re-assigned in an epoch.
+        How often the tree is re-assigned in an epoch, in the first half of them.
+    criterion : {"log_likelihood", "probability"}
+        Which derivative of J_n ranks assignments: equation 12 or 10.
     min_count : int
         Words that occur less often become ``"<unk>"``.
     end : str or None
@@ -87,12 +91,13 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         "n_context": [Interval(Integral, 1, None, closed="left")],
         "dim": [Interval(Integral, 1, None, closed="left")],
         "tree": [StrOptions({"learned", "balanced", "huffman", "clustering", "flat"})],
-        "arity": [Interval(Integral, 2, None, closed="left")],
+        "arity": [Interval(Integral, 2, None, closed="left"), None],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "n_assignments": [Interval(Integral, 1, None, closed="left")],
+        "criterion": [StrOptions({"probability", "log_likelihood"})],
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "end": [str, None],
         "random_state": ["random_state"],
@@ -106,12 +111,13 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         n_context: int = 4,
         dim: int = 200,
         tree: OutputKind = "learned",
-        arity: int = 65,
+        arity: int | None = None,
         max_depth: int | None = None,
         epochs: int = 5,
         batch_size: int = 64,
         learning_rate: float = 0.05,
         n_assignments: int = 50,
+        criterion: Criterion = "log_likelihood",
         min_count: int = 1,
         end: str | None = END,
         random_state: Any = None,
@@ -127,6 +133,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.n_assignments = n_assignments
+        self.criterion = criterion
         self.min_count = min_count
         self.end = end
         self.random_state = random_state
@@ -162,7 +169,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
             self.output_ = FlatOutput(self.core_, n_words)
         else:
             tree, max_depth = self._first_tree(contexts, rng)
-            self.output_ = TreeOutput(tree, self.dim, max_depth)
+            self.output_ = TreeOutput(tree, self.dim, max_depth, self.criterion)
         self.history_: list[dict[str, Any]] = []
         with threadpool_limits(limits=self.n_jobs or 1):
             for epoch in range(self.epochs):
@@ -325,14 +332,15 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         self, contexts: Contexts, rng: np.random.Generator
     ) -> tuple[LabelTree, int | None]:
         n_words = len(self.vocabulary_)
+        arity = self.arity or kinds.least_arity(n_words, self.max_depth or 2)
         if self.tree == "huffman":
-            return kinds.huffman(self.word_count_, self.arity), None
+            return kinds.huffman(self.word_count_, arity), None
         if self.tree == "clustering":
-            return kinds.clustered(_prototypes(contexts, n_words, rng), self.arity, rng), None
-        tree = kinds.balanced(n_words, self.arity, rng)
+            return kinds.clustered(_prototypes(contexts, n_words, rng), arity, rng), None
+        tree = kinds.balanced(n_words, arity, rng)
         max_depth = self.max_depth or max(tree.depth, 1)
         if self.tree == "learned":
-            check_depth(n_words, self.arity, max_depth)
+            check_depth(n_words, arity, max_depth)
         return tree, max_depth
 
 

@@ -246,3 +246,26 @@ def path_logp(
             log_probas(R[row], path_nodes[e], weights, bias, logp)
             total += logp[path_branches[e]]
         out[row] = total
+
+
+@kernel
+def topk_points(
+    R: ParamArray,
+    weights: ParamArray,
+    bias: ParamArray,
+    children: IndexArray,
+    depth: int,
+    labels: IndexArray,
+    scores: ParamArray,
+) -> int:
+    """Fill the k most probable labels of each representation and their log-probabilities."""
+    arity = children.shape[1]
+    logp = np.empty(arity, dtype=np.float32)
+    stack = np.empty(depth * (arity - 1) + 2, dtype=np.int32)
+    stack_score = np.empty(stack.size, dtype=np.float32)
+    n_visited = 0
+    for row in range(labels.shape[0]):
+        n_visited += search(
+            R[row], weights, bias, children, logp, stack, stack_score, labels[row], scores[row]
+        )
+    return n_visited

@@ -22,6 +22,20 @@ def n_fillers(n_labels: int, arity: int) -> int:
     return (1 - n_labels) % (arity - 1)
 
 
+def least_arity(n_labels: int, depth: int) -> int:
+    """Return the least arity with which a tree of some depth holds all labels.
+
+    Examples
+    --------
+    >>> least_arity(250_000, 3)
+    63
+    """
+    arity: int = max(2, math.floor(n_labels ** (1.0 / depth)) - 1)
+    while float(arity) ** depth < n_labels:
+        arity += 1
+    return arity
+
+
 def huffman(frequency: AnyArray, arity: int = 2) -> LabelTree:
     """Return the tree of least expected depth; binary, it is the one of fastText's ``hs``.
 

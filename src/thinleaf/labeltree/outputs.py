@@ -13,7 +13,7 @@ import numpy as np
 from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray, ParamArray
 from thinleaf.kernels import label_search as search
 from thinleaf.kernels.adagrad import ascend, train_batch
-from thinleaf.labeltree.assign import assign_labels
+from thinleaf.labeltree.assign import Criterion, assign_labels
 from thinleaf.labeltree.bilinear import LogBilinear
 from thinleaf.labeltree.model import LabelTreeModel, initial_bias, n_outputs
 from thinleaf.labeltree.statistics import Statistics
@@ -51,10 +51,19 @@ class TreeOutput:
     dim : int
     max_depth : int or None
         Of the trees that it is re-assigned to.
+    criterion : {"log_likelihood", "probability"}
+        Equation 12 or 10.
     """
 
-    def __init__(self, tree: LabelTree, dim: int, max_depth: int | None = None) -> None:
+    def __init__(
+        self,
+        tree: LabelTree,
+        dim: int,
+        max_depth: int | None = None,
+        criterion: Criterion = "log_likelihood",
+    ) -> None:
         self.max_depth = max_depth
+        self.criterion: Criterion = criterion
         shape = (tree.n_nodes, n_outputs(tree))
         weights = np.zeros((*shape, dim), dtype=PARAM)
         identity = np.eye(dim, dtype=PARAM)  # rows are representations already
@@ -90,7 +99,7 @@ class TreeOutput:
             self.statistics,
             self.model.weights,
             self.model.bias,
-            criterion="log_likelihood",
+            criterion=self.criterion,
             max_depth=self.max_depth,
         )
         self.model = self.model.rebuilt(tree, origin)
@@ -113,7 +122,11 @@ class TreeOutput:
 
     def topk(self, R: ParamArray, k: int) -> tuple[IndexArray, ParamArray]:
         """Return the k most probable words, by branch and bound."""
-        return self.model.topk(R, k)
+        shape = (R.shape[0], min(k, self.tree.n_labels))
+        labels, scores = np.empty(shape, dtype=INDEX), np.empty(shape, dtype=PARAM)
+        tree, weights, bias = self.tree, self.model.weights, self.model.bias
+        search.topk_points(R, weights, bias, tree.children, tree.depth, labels, scores)
+        return labels, scores
 
 
 class FlatOutput:
