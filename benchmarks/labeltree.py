@@ -22,7 +22,7 @@ from thinleaf.labeltree.words import normalized
 
 SETS = ("icd10cm", "debian_paths", "bible_verse")
 EPOCHS = {"icd10cm": 25, "debian_paths": 10, "bible_verse": 10}
-RATES = (1.0, 2.0, 4.0, 8.0)
+RATES = (0.5, 1.0, 4.0, 8.0)
 FASTTEXT_RATES = (0.25, 0.5, 1.0, 2.0)
 COMMON: dict[str, Any] = {"ngrams": 2, "random_state": 0}
 N_SINGLE = 2000

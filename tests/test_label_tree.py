@@ -333,11 +333,11 @@ def test_statistics_follow_their_node_and_label(seed, n_labels, arity):
         (int(node), int(label)): (statistics.counts[e], statistics.sum_probas[e])
         for e, (node, label) in enumerate(zip(tree.path_nodes, tree.entry_labels(), strict=True))
     }
-    new, origin, carried = assign_labels(tree, statistics, *parameters(tree, rng), decay=0.5)
+    new, origin, carried = assign_labels(tree, statistics, *parameters(tree, rng))
     for e, (node, label) in enumerate(zip(new.path_nodes, new.entry_labels(), strict=True)):
         counts, sums = old.get((int(origin[node]), int(label)), (0.0, np.zeros(arity)))
-        assert carried.counts[e] == 0.5 * counts
-        np.testing.assert_allclose(carried.sum_probas[e], 0.5 * sums, rtol=1e-6)
+        assert carried.counts[e] == counts
+        np.testing.assert_allclose(carried.sum_probas[e], sums, rtol=1e-6)
 
 
 def test_labels_that_stay_keep_their_tree():

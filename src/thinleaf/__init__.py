@@ -39,7 +39,7 @@ _EXPORTS = {
     "load": "thinleaf.predictor",
     "load_estimator": "thinleaf.estimators",
 }
-_MODULES = ("metrics",)
+_MODULES = ("metrics", "torch")
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",

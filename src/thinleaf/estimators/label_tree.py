@@ -132,7 +132,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         arity: int = 20,
         tree: TreeKind | LabelTree = "learned",
         epochs: int = 25,
-        learning_rate: float = 2.0,
+        learning_rate: float = 1.0,
         ngrams: int = 2,
         n_buckets: int = 2_000_000,
         min_count: int = 1,

@@ -18,6 +18,8 @@ from thinleaf.kernels._jit import strict_kernel
 
 NO_ROOM = -1
 _EPS = 1e-12
+_PRIOR = 10.0
+"""How many examples the distribution at a label's mean representation counts as."""
 _EXCHANGE = 256
 """Largest labels x arity of a node for which the greedy assignment is improved by exchanges."""
 _MOVE = 64
@@ -247,13 +249,11 @@ def derivatives(
 def _at_mean(weights: ParamArray, bias: ParamArray, mean: ParamArray, out: AccumArray) -> None:
     """Fill a node's distribution over its children at a label's mean representation."""
     arity = out.size
+    scores = np.dot(weights, mean)
     top = -np.inf
     for b in range(weights.shape[0]):
-        score = np.float64(bias[b])
-        for t in range(mean.size):
-            score += weights[b, t] * mean[t]
-        out[b] = score
-        top = max(top, score)
+        out[b] = np.float64(scores[b]) + bias[b]
+        top = max(top, out[b])
     if weights.shape[0] < arity:  # binary: the score of the second child over the first
         out[1] = out[0]
         out[0] = 0.0
@@ -317,11 +317,13 @@ def assign_labels(
             e = path_ptr[label] + depth[n]
             if old < 0:
                 continue
+            n_prior = 0.0
+            if label_counts[label] > 0.0:
+                _at_mean(weights[old], bias[old], means[label] / label_counts[label], p[i])
+                n_prior = _PRIOR
             if e < path_ptr[label + 1] and path_nodes[e] == old and counts[e] > 0.0:
                 for j in range(arity):
-                    p[i, j] = sum_probas[e, j] / counts[e]
-            elif label_counts[label] > 0.0:
-                _at_mean(weights[old], bias[old], means[label] / label_counts[label], p[i])
+                    p[i, j] = (sum_probas[e, j] + n_prior * p[i, j]) / (counts[e] + n_prior)
         q /= max(q.sum(), 1e-30)
         # then, assign each label to a child
         value = np.zeros((size, arity))
@@ -371,7 +373,6 @@ def carry_over(
     path_ptr: OffsetArray,
     path_nodes: IndexArray,
     origin: IndexArray,
-    decay: float,
     sum_probas: ParamArray,
     counts: ParamArray,
 ) -> None:
@@ -381,6 +382,6 @@ def carry_over(
         for d in range(n_common):
             e, o = path_ptr[label] + d, old_ptr[label] + d
             if origin[path_nodes[e]] == old_nodes[o]:
-                counts[e] = decay * old_counts[o]
+                counts[e] = old_counts[o]
                 for j in range(sum_probas.shape[1]):
-                    sum_probas[e, j] = decay * old_sum_probas[o, j]
+                    sum_probas[e, j] = old_sum_probas[o, j]

@@ -37,7 +37,7 @@ def assign_labels(
     *,
     criterion: Criterion = "log_likelihood",
     max_depth: int | None = None,
-    decay: float = 1.0,
+    decay: float = 0.8,
 ) -> Assignment:
     """Re-assign every label.
 
@@ -45,8 +45,8 @@ def assign_labels(
     ----------
     tree : LabelTree
     statistics : Statistics
-        p_j|i is SumProbas / Counts. For a label that is new to a node, it is the node's softmax at
-        the mean representation of the label.
+        p_j|i is SumProbas / Counts, with the node's softmax at the mean representation of the label
+        as some further examples: all there is for a label that is new to the node.
     weights : ndarray of shape (n_nodes, n_outputs, dim)
     bias : ndarray of shape (n_nodes, n_outputs)
         Parameters of the nodes.
@@ -54,7 +54,7 @@ def assign_labels(
     max_depth : int, optional
         With it, algorithm 3: no path is longer. Without, algorithm 2: the tree is well-formed.
     decay : float
-        What old statistics count from now on; the paper keeps all of them, which is 1.
+        What the sums of representations count from now on: these change faster than paths.
 
     Returns
     -------
@@ -109,7 +109,6 @@ def _carried(
         new.path_ptr,
         new.path_nodes,
         origin,
-        decay,
         out.sum_probas,
         out.counts,
     )

@@ -62,7 +62,7 @@ class Assigning:
 
     criterion: Criterion = "log_likelihood"
     max_depth: int | None = None
-    decay: float = 1.0
+    decay: float = 0.8
     log_gradient: bool = True
 
 

@@ -188,13 +188,13 @@ class LabelTreeSoftmax(nn.Module):
         return self._tree
 
     @torch.no_grad()
-    def update_tree(self, decay: float = 1.0) -> None:
+    def update_tree(self, decay: float = 0.8) -> None:
         """Re-assign the classes, given what was collected (AssignLabels, algorithm 2 or 3).
 
         Parameters
         ----------
         decay : float
-            What the statistics so far count from now on.
+            What the sums of inputs count from now on.
         """
         slots = self.slots[: self._tree.n_nodes].cpu().numpy()
         weights, bias = self._arrays()
