@@ -64,15 +64,20 @@ def test_every_kind_of_tree_learns_texts(tree):
     assert [clf.predict_one(text) for text in X[:20]] == clf.predict(X[:20]).tolist()
 
 
-def test_similar_labels_share_a_learned_node():
-    X, y = texts()
-    clf = quick(arity=2, epochs=60).fit(X, y)
-    tree, n_siblings = clf.model_.tree, 0
-    for row in tree.children:
-        if np.all(row >= tree.n_nodes):
-            a, b = sorted(row - tree.n_nodes)
-            n_siblings += int(a // 2 == b // 2)
-    assert n_siblings >= 2  # of four pairs; by chance, one in two trees has one
+def common_depth(tree: LabelTree, a: int, b: int) -> int:
+    """Return how many nodes two paths have in common."""
+    return sum(x == y for x, y in zip(tree.path(a), tree.path(b), strict=False))
+
+
+def test_similar_labels_share_more_of_a_learned_path():
+    rng = np.random.default_rng(0)
+    y = np.arange(1600) % 16
+    texts = [f"g{i // 4} g{i // 4} g{i // 4} c{i} x{rng.integers(50)}" for i in y]
+    tree = quick(arity=2, ngrams=1).fit(texts, y).model_.tree
+    pairs = [(a, b) for a in range(16) for b in range(a)]
+    same = [common_depth(tree, a, b) for a, b in pairs if a // 4 == b // 4]
+    other = [common_depth(tree, a, b) for a, b in pairs if a // 4 != b // 4]
+    assert np.mean(same) > np.mean(other) + 0.5
 
 
 def test_one_thread_repeats_and_pickles():
