@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import adaptive_sets
+from benchmarks import adaptive_sets, labeltree
 from benchmarks._data import available
 from benchmarks._report import arguments
 
@@ -21,6 +21,8 @@ BENCHMARKS = [
     ("control", "fontglyph1000", ["--set", "fontglyph1000"]),
     *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),
     ("ptb", "ptb", []),
+    *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
+    ("language", "novels100", ["--set", "novels100"]),
     ("defaults", "letter", []),
 ]
 
