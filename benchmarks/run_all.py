@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import adaptive_sets, online
+from benchmarks import adaptive_sets, labeltree, online
 from benchmarks._data import available
 from benchmarks._report import arguments
 
@@ -25,6 +25,8 @@ BENCHMARKS = [
     ("peers", "letter", ["--set", "letter"]),
     ("peers", "icd10cm", ["--set", "icd10cm"]),
     ("ptb", "ptb", []),
+    *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
+    ("language", "novels100", ["--set", "novels100"]),
     ("defaults", "letter", []),
 ]
 

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
+    from thinleaf.estimators import LabelTreeClassifier as LabelTreeClassifier
+    from thinleaf.estimators import LabelTreeLanguageModel as LabelTreeLanguageModel
     from thinleaf.estimators import LOMTreeClassifier as LOMTreeClassifier
     from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
     from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
+    from thinleaf.labeltree.tree import LabelTree as LabelTree
     from thinleaf.persist import ModelFileError as ModelFileError
     from thinleaf.predictor import FrozenTree as FrozenTree
     from thinleaf.predictor import load as load
@@ -31,6 +34,9 @@ _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
     "FrozenTree": "thinleaf.predictor",
     "LOMTreeClassifier": "thinleaf.estimators",
+    "LabelTree": "thinleaf.labeltree.tree",
+    "LabelTreeClassifier": "thinleaf.estimators",
+    "LabelTreeLanguageModel": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
     "OnlineOneVsAllClassifier": "thinleaf.estimators",
     "RecallTreeClassifier": "thinleaf.estimators",
@@ -41,12 +47,15 @@ _EXPORTS = {
     "load_estimator": "thinleaf.estimators",
     "warm_up": "thinleaf.warmup",
 }
-_MODULES = ("metrics",)
+_MODULES = ("metrics", "torch")
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
     "FrozenTree",
     "LOMTreeClassifier",
+    "LabelTree",
+    "LabelTreeClassifier",
+    "LabelTreeLanguageModel",
     "ModelFileError",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",

@@ -2,6 +2,8 @@
 
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.files import load_estimator
+from thinleaf.estimators.label_tree import LabelTreeClassifier
+from thinleaf.estimators.language_model import LabelTreeLanguageModel
 from thinleaf.estimators.lom_tree import LOMTreeClassifier
 from thinleaf.estimators.online_one_vs_all import OnlineOneVsAllClassifier
 from thinleaf.estimators.recall_tree import RecallTreeClassifier
@@ -13,6 +15,8 @@ TREE_CLASSIFIERS = ("AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier")
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
     "LOMTreeClassifier",
+    "LabelTreeClassifier",
+    "LabelTreeLanguageModel",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
     "SoftmaxTreeClassifier",

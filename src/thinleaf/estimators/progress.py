@@ -6,6 +6,7 @@ import sys
 from typing import TextIO
 
 from thinleaf.growth.expand import Grown
+from thinleaf.labeltree.training import EpochRecord
 from thinleaf.online.progressive import ProgressRecord
 from thinleaf.tao import SweepRecord
 
@@ -86,5 +87,22 @@ class ProgressLines:
         self._stream.write(
             f"{self._name}: {record.examples} examples  progressive loss "
             f"{100 * record.loss:.2f} %  since last {100 * record.loss_since_last:.2f} %\n"
+        )
+        self._stream.flush()
+
+
+class EpochLines:
+    """Shows each epoch as it ends."""
+
+    def __init__(self, name: str, epochs: int, stream: TextIO | None = None) -> None:
+        self._name = name
+        self._epochs = epochs
+        self._stream = stream or sys.stderr
+
+    def __call__(self, record: EpochRecord) -> None:
+        """Show one more epoch."""
+        self._stream.write(
+            f"{self._name}: epoch {record.epoch}/{self._epochs}  loss {record.loss:.4f}  "
+            f"depth {record.depth}, mean {record.mean_depth:.2f}\n"
         )
         self._stream.flush()

@@ -1,0 +1,372 @@
+"""The classifier of paper 004: an M-ary tree over labels, learned with the representation."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thinleaf._dtypes import PARAM, AccumArray, AnyArray, IndexArray, ParamArray
+from thinleaf.estimators.progress import EpochLines
+from thinleaf.estimators.tao import seed_sequence
+from thinleaf.execution import executor_for
+from thinleaf.inputs import as_rows, class_ids, mean_square_norm
+from thinleaf.kernels.embedding import embed_rows
+from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of
+from thinleaf.kernels.words import predict_text
+from thinleaf.labeltree import kinds
+from thinleaf.labeltree.assign import Criterion, check_depth
+from thinleaf.labeltree.model import LabelTreeModel
+from thinleaf.labeltree.show import tree_text
+from thinleaf.labeltree.statistics import NodeQuality, node_quality
+from thinleaf.labeltree.training import Assigning, Schedule, train
+from thinleaf.labeltree.tree import LabelTree
+from thinleaf.labeltree.words import Pooling, WordFeatures, normalized
+
+TreeKind = Literal["learned", "huffman", "balanced", "clustering"]
+_PROTOTYPE_DIM = 64
+
+
+class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A tree over labels with a softmax at each node, on embeddings of the input.
+
+    A row is the sum of the embeddings of its features, weighted by their values; a text is the mean
+    of the embeddings of its words and n-grams, as in fastText. The probability of a label is the
+    product of the nodes' softmaxes along its path. With ``tree="learned"`` labels are re-assigned
+    to paths while embeddings and nodes are trained (paper 004); the other kinds are fixed trees,
+    and ``tree="huffman", arity=2`` is fastText's hierarchical softmax.
+
+    Parameters
+    ----------
+    dim : int
+        Length d of the embeddings.
+    arity : int
+        M, the number of children of a node. Wide trees have fewer errors, narrow ones are faster.
+    tree : {"learned", "huffman", "balanced", "clustering"} or LabelTree
+        Of the fixed kinds, "huffman" minimises the expected depth, "balanced" is random, and
+        "clustering" puts labels with similar examples together.
+    epochs : int
+        Passes over the training rows.
+    learning_rate : float
+        Of stochastic gradient ascent; it decreases linearly to zero, while the tree is learned
+        after a first half in which it is constant.
+    ngrams : int
+        For texts: the most words in a term.
+    n_buckets : int
+        For texts: what sequences of words are hashed into.
+    min_count : int
+        For texts: how often a term must occur to have an embedding.
+    pooling : {"mean", "sum"}
+        For texts: what the embeddings of terms are put together by.
+    max_depth : int or None
+        The longest path of a learned tree (algorithm 3). None is no limit, with each node's number
+        of labels one modulo M - 1 (algorithm 2).
+    n_assignments : int
+        How often, in the first half of training, a learned tree is re-assigned.
+    criterion : {"probability", "log_likelihood"}
+        Which derivative of J_n ranks assignments: equation 10 or 12.
+    gradient : {"log_likelihood", "probability"}
+        Whether steps ascend log p or p of the right child at each node.
+    search : {"exact", "greedy"}
+        How ``predict`` finds a label: by branch and bound the most probable one, or by the most
+        probable child of each node.
+    random_state : int, RandomState instance or None
+    n_jobs : int or None
+        Threads for training. One thread gives the same model each time; more update shared arrays
+        without locks, so that models differ in their bits, though not in quality.
+    verbose : int
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    model_ : LabelTreeModel
+        Tree, embeddings and parameters of the nodes.
+    history_ : list of dict
+        Loss and depth after each epoch.
+    quality_ : NodeQuality
+        J_n, β and α of each node on the training rows, as they were in the last epoch.
+    class_count_ : ndarray of shape (n_classes,)
+    features_ : WordFeatures or None
+        The terms of training texts.
+
+    Examples
+    --------
+    >>> from thinleaf import LabelTreeClassifier
+    >>> texts = ["a broken arm", "a broken leg", "high fever", "yellow fever"] * 5
+    >>> y = ["fracture", "fracture", "fever", "fever"] * 5
+    >>> clf = LabelTreeClassifier(dim=8, arity=2, epochs=20, random_state=0).fit(texts, y)
+    >>> clf.predict(["broken toe"])
+    array(['fracture'], dtype='<U8')
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "dim": [Interval(Integral, 1, None, closed="left")],
+        "arity": [Interval(Integral, 2, None, closed="left")],
+        "tree": [StrOptions({"learned", "huffman", "balanced", "clustering"}), LabelTree],
+        "epochs": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "ngrams": [Interval(Integral, 1, 10, closed="both")],
+        "n_buckets": [Interval(Integral, 1, None, closed="left")],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "pooling": [StrOptions({"mean", "sum"})],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "n_assignments": [Interval(Integral, 1, None, closed="left")],
+        "criterion": [StrOptions({"probability", "log_likelihood"})],
+        "gradient": [StrOptions({"probability", "log_likelihood"})],
+        "search": [StrOptions({"exact", "greedy"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        dim: int = 100,
+        arity: int = 20,
+        tree: TreeKind | LabelTree = "learned",
+        epochs: int = 25,
+        learning_rate: float = 1.0,
+        ngrams: int = 2,
+        n_buckets: int = 2_000_000,
+        min_count: int = 1,
+        pooling: Pooling = "mean",
+        max_depth: int | None = None,
+        n_assignments: int = 50,
+        criterion: Criterion = "probability",
+        gradient: Criterion = "log_likelihood",
+        search: Literal["exact", "greedy"] = "exact",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.dim = dim
+        self.arity = arity
+        self.tree = tree
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.ngrams = ngrams
+        self.n_buckets = n_buckets
+        self.min_count = min_count
+        self.pooling = pooling
+        self.max_depth = max_depth
+        self.n_assignments = n_assignments
+        self.criterion = criterion
+        self.gradient = gradient
+        self.search = search
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: npt.ArrayLike) -> LabelTreeClassifier:
+        """Train embeddings and nodes, and unless it is fixed, the tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features) or list of str
+        y : array-like of shape (n_rows,)
+            Labels: integers or strings.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        rows, labels, scale = self._read(X, y)
+        classes = np.unique(labels)
+        ids = class_ids(classes, labels)
+        learned = isinstance(self.tree, str) and self.tree == "learned"
+        rng = np.random.default_rng(seed_sequence(self.random_state))
+        tree = self._first_tree(rows, ids, classes.size, scale, rng)
+        model = LabelTreeModel.start(tree, n_features_of(rows), self.dim, rng, scale)
+        schedule = Schedule(self.epochs, self.learning_rate, self.n_assignments if learned else 0)
+        assigning = Assigning(
+            self.criterion, self.max_depth, log_gradient=self.gradient == "log_likelihood"
+        )
+        lines = EpochLines(type(self).__name__, self.epochs) if self.verbose else None
+        with executor_for(self.n_jobs) as executor:
+            trained = train(model, rows, ids, schedule, assigning, rng, executor, lines)
+        _check_finite(trained.model)
+        self.classes_ = classes
+        self.model_ = trained.model
+        self.class_count_ = np.bincount(ids, minlength=classes.size)
+        self.history_ = [record._asdict() for record in trained.history]
+        self.quality_ = node_quality(trained.model.tree, trained.statistics)
+        return self
+
+    # -- predictions -------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return a label for each row or text; ``search`` says how it is found."""
+        rows = self._rows(X)
+        if self.search == "greedy":
+            return self.classes_[self.model_.descend(rows)]
+        return self.classes_[self.model_.topk(rows, 1)[0][:, 0]]
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
+        """Return the ``k`` most probable labels, best first, and their probabilities.
+
+        Branch and bound: exact, without computing the probabilities of all labels.
+
+        Returns
+        -------
+        labels, probabilities : ndarray of shape (n_rows, k)
+        """
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+        rows = self._rows(X)
+        labels, scores = self.model_.topk(rows, int(k))
+        return self.classes_[labels], np.exp(scores.astype(np.float64))
+
+    def predict_proba(self, X: Any) -> AccumArray:
+        """Return the probability of every label; rows sum to one."""
+        out: AccumArray = np.exp(self.predict_log_proba(X))
+        out /= out.sum(axis=1, keepdims=True)
+        return out
+
+    def predict_log_proba(self, X: Any) -> AccumArray:
+        """Return the logarithm of :meth:`predict_proba`, without underflow."""
+        rows = self._rows(X)
+        return self.model_.log_proba(rows).astype(np.float64)
+
+    def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
+        """Return the probability of one given label for each row."""
+        rows = self._rows(X)
+        ids = class_ids(self.classes_, np.asarray(y))
+        return np.exp(self.model_.label_log_proba(rows, ids).astype(np.float64))
+
+    def predict_one(self, text: str) -> Any:
+        """Return the label of one text, as fast as that goes."""
+        features = self.features_
+        if features is None:
+            raise ValueError("predict_one is for models of texts; this one was fitted to rows")
+        model = self.model_
+        content = np.frombuffer(normalized(text), dtype=np.uint8)
+        label = predict_text(
+            content, features.ngrams, features.n_buckets, features.pooling == "mean",
+            self.search == "greedy", features.keys, features.ids,
+            model.U, model.weights, model.bias, model.tree.children, self._depth,
+        )  # fmt: skip
+        return self.classes_[label]
+
+    # -- looking at it -----------------------------------------------------------------------------
+
+    def inspect(self, X: Any = None, y: npt.ArrayLike | None = None) -> NodeQuality:
+        """Return J_n, balancedness β and purity α of every node (paper 004, section 5).
+
+        Parameters
+        ----------
+        X : rows or texts, optional
+            By default the figures are those of the training rows, collected in the last epoch.
+        y : array-like of shape (n_rows,), optional
+        """
+        check_is_fitted(self)
+        if X is None or y is None:
+            return self.quality_
+        ids = class_ids(self.classes_, np.asarray(y))
+        return node_quality(self.model_.tree, self.model_.statistics(self._rows(X), ids))
+
+    def tree_text(self, **options: int) -> str:
+        """Return the tree with the most frequent labels of each node.
+
+        Parameters
+        ----------
+        **options
+            ``n_top``, ``max_depth`` and ``max_children`` of
+            :func:`thinleaf.labeltree.show.tree_text`.
+        """
+        check_is_fitted(self)
+        names = self.classes_.tolist()
+        return tree_text(self.model_.tree, names, self.class_count_, self.quality_, **options)
+
+    # -- shared steps ------------------------------------------------------------------------------
+
+    def _read(self, X: Any, y: npt.ArrayLike) -> tuple[Rows, AnyArray, float]:
+        """Return rows, labels, and what rows are to be multiplied by."""
+        self.features_: WordFeatures | None = None
+        if not is_text(X):
+            X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM)
+            check_classification_targets(labels)
+            rows = as_rows(X)
+            square = mean_square_norm(rows)
+            return rows, labels, 1.0 / np.sqrt(square) if square > 0.0 else 1.0
+        texts, labels = list(X), np.asarray(y)
+        if labels.shape != (len(texts),):
+            raise ValueError(f"there are {len(texts)} texts, but y has shape {labels.shape}")
+        check_classification_targets(labels)
+        self.features_ = WordFeatures(self.ngrams, self.n_buckets, self.min_count, self.pooling)
+        return self.features_.fit_transform(texts), labels, 1.0
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        if self.features_ is None:
+            return as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM))
+        if not is_text(X):
+            raise ValueError("this model was fitted to texts: give a list of strings")
+        return self.features_.transform(X)
+
+    def _first_tree(
+        self, X: Rows, y: IndexArray, n_labels: int, scale: float, rng: np.random.Generator
+    ) -> LabelTree:
+        """Return the tree that training starts from."""
+        if isinstance(self.tree, LabelTree):
+            if self.tree.n_labels != n_labels:
+                raise ValueError(f"tree has {self.tree.n_labels} labels, but y has {n_labels}")
+            return self.tree
+        if self.tree == "huffman":
+            return kinds.huffman(np.bincount(y, minlength=n_labels), self.arity)
+        if self.tree == "clustering":
+            return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), self.arity, rng)
+        if self.tree == "learned":
+            check_depth(n_labels, self.arity, self.max_depth)
+        return kinds.balanced(n_labels, self.arity, rng)
+
+    @property
+    def _depth(self) -> int:
+        cached = self.__dict__.get("_search_depth")
+        if cached is None or cached[0] is not self.model_:
+            cached = (self.model_, self.model_.tree.depth)
+            self._search_depth = cached
+        return int(cached[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_search_depth"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def is_text(X: Any) -> bool:
+    """Whether input is a sequence of strings, rather than of rows."""
+    if isinstance(X, str):
+        raise ValueError("give a list of texts, not one string")
+    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or len(X) == 0:
+        return False
+    return isinstance(next(iter(X)), str)
+
+
+def _prototypes(
+    X: Rows, y: IndexArray, n_labels: int, scale: float, rng: np.random.Generator
+) -> ParamArray:
+    """Return the mean of each label's rows, projected at random and of length 1."""
+    U = rng.standard_normal((n_features_of(X), _PROTOTYPE_DIM), dtype=PARAM)
+    rows = np.empty((n_rows_of(X), _PROTOTYPE_DIM), dtype=PARAM)
+    embed_rows(X, scale, U, rows)
+    out = np.zeros((n_labels, _PROTOTYPE_DIM), dtype=PARAM)
+    np.add.at(out, y, rows)
+    out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), np.float32(1e-12))
+    return out
+
+
+def _check_finite(model: LabelTreeModel) -> None:
+    if not (np.isfinite(model.weights).all() and np.isfinite(model.U).all()):
+        raise ValueError("training diverged: lower learning_rate")

@@ -1,0 +1,387 @@
+"""Assigning labels to the children of a node (paper 004, algorithms 2 and 3), and of every node.
+
+Both algorithms are one greedy loop: each child has room for one label, and further room is taken in
+steps, of M - 1 in a well-formed tree and of 1, up to a capacity, under a depth limit. Compiled
+strictly, since kernels here call each other.
+"""
+
+# mypy: disable-error-code="no-any-return"
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
+from thinleaf.kernels._jit import strict_kernel
+
+NO_ROOM = -1
+_EPS = 1e-12
+_PRIOR = 10.0
+"""How many examples the distribution at a label's mean representation counts as."""
+_EXCHANGE = 256
+"""Largest labels x arity of a node for which the greedy assignment is improved by exchanges."""
+_MOVE = 64
+"""The same for moving room between children."""
+
+
+@strict_kernel
+def _best_child(
+    value: AccumArray,
+    affinity: AccumArray,
+    i: int,
+    size: IndexArray,
+    limit: IndexArray,
+    step: int,
+    capacity: int,
+    n_groups: int,
+) -> int:
+    """Return the child with room whose derivative is highest; ties by affinity, then by size."""
+    best = NO_ROOM
+    for j in range(size.size):
+        if size[j] == limit[j] and (n_groups == 0 or limit[j] + step > capacity):
+            continue  # CheckFull
+        if best == NO_ROOM:
+            best = j
+            continue
+        dv = value[i, j] - value[i, best]
+        da = affinity[i, j] - affinity[i, best]
+        if dv > 0.0 or (dv == 0.0 and (da > 0.0 or (da == 0.0 and size[j] < size[best]))):
+            best = j
+    return best
+
+
+@strict_kernel
+def assign_greedily(
+    value: AccumArray,
+    affinity: AccumArray,
+    n_real: int,
+    step: int,
+    capacity: int,
+    child: IndexArray,
+) -> None:
+    """Fill ``child`` with the branch of each label: the pair of highest derivative first.
+
+    Parameters
+    ----------
+    value : ndarray of shape (n_labels, arity)
+        The derivative of J_n for each pair of label and child.
+    affinity : ndarray of shape (n_labels, arity)
+        What decides between equal values.
+    n_real : int
+        Labels from here on are fillers, which take what room is left.
+    step, capacity : int
+        A child takes 1, 1 + step, 1 + 2 step, … labels, at most ``capacity``.
+    """
+    n_labels, arity = value.shape
+    size = np.zeros(arity, dtype=np.int32)
+    limit = np.ones(arity, dtype=np.int32)
+    n_groups = max(n_labels - arity, 0) // step
+    heap = [(0.0, 0.0, 0) for _ in range(0)]
+    for i in range(n_real):
+        j = _best_child(value, affinity, i, size, limit, step, capacity, n_groups)
+        heap.append((-value[i, j], -affinity[i, j], i))
+    heapq.heapify(heap)
+    while len(heap) > 0:
+        v, a, i = heapq.heappop(heap)
+        j = _best_child(value, affinity, i, size, limit, step, capacity, n_groups)
+        if -value[i, j] > v or (-value[i, j] == v and -affinity[i, j] > a):
+            heapq.heappush(heap, (-value[i, j], -affinity[i, j], i))  # its child is full
+            continue
+        if size[j] == limit[j]:
+            limit[j] += step
+            n_groups -= 1
+        size[j] += 1
+        child[i] = j
+    for i in range(n_real, n_labels):
+        best = NO_ROOM
+        for j in range(arity):
+            if size[j] < limit[j] and (best == NO_ROOM or size[j] > size[best]):
+                best = j
+        if best == NO_ROOM:
+            for j in range(arity):
+                if best == NO_ROOM or size[j] > size[best]:
+                    best = j
+            limit[best] += step
+        size[best] += 1
+        child[i] = best
+
+
+@strict_kernel
+def _costs(
+    value: AccumArray, child: IndexArray, capacity: int, cost: AccumArray, mover: IndexArray
+) -> None:
+    """Fill what moving the cheapest label from j to k loses; index M stands for free room."""
+    n_labels, arity = value.shape
+    cost[:] = np.inf
+    size = np.zeros(arity, dtype=np.int32)
+    for i in range(n_labels):
+        j = child[i]
+        size[j] += 1
+        for k in range(arity):
+            loss = value[i, j] - value[i, k]
+            if k != j and loss < cost[j, k]:
+                cost[j, k] = loss
+                mover[j, k] = i
+    if capacity > 0:
+        for j in range(arity):
+            if size[j] < capacity:
+                cost[j, arity] = 0.0
+            if size[j] > 1:
+                cost[arity, j] = 0.0
+
+
+@strict_kernel
+def _cancel_cycle(
+    value: AccumArray, child: IndexArray, capacity: int, cost: AccumArray, mover: IndexArray
+) -> bool:
+    """Exchange labels around a cycle of children that gains; return whether there was one."""
+    arity = value.shape[1]
+    _costs(value, child, capacity, cost, mover)
+    distance = np.zeros(arity + 1)
+    before = np.full(arity + 1, -1, dtype=np.int32)
+    last = -1
+    for _ in range(arity + 1):
+        last = -1
+        for j in range(arity + 1):
+            for k in range(arity + 1):
+                if distance[j] + cost[j, k] < distance[k] - _EPS:
+                    distance[k] = distance[j] + cost[j, k]
+                    before[k] = j
+                    last = k
+        if last < 0:
+            return False
+    for _ in range(arity + 1):  # now certainly on a cycle
+        last = before[last]
+    k = last
+    while True:
+        j = before[k]
+        if j < arity and k < arity:
+            child[mover[j, k]] = k
+        k = j
+        if k == last:
+            return True
+
+
+@strict_kernel
+def _shift(
+    value: AccumArray, child: IndexArray, start: int, end: int, cost: AccumArray, mover: IndexArray
+) -> float:
+    """Move one label's room from child ``start`` to ``end`` along the cheapest way; its loss."""
+    arity = value.shape[1]
+    _costs(value, child, 0, cost, mover)
+    distance = np.full(arity + 1, np.inf)
+    before = np.full(arity + 1, -1, dtype=np.int32)
+    distance[start] = 0.0
+    for _ in range(arity):
+        for j in range(arity):
+            for k in range(arity):
+                if distance[j] + cost[j, k] < distance[k] - _EPS:
+                    distance[k] = distance[j] + cost[j, k]
+                    before[k] = j
+    k = end
+    while k != start:
+        child[mover[before[k], k]] = k
+        k = before[k]
+    return distance[end]
+
+
+@strict_kernel
+def exchange(value: AccumArray, step: int, capacity: int, child: IndexArray) -> None:
+    """Improve an assignment until no exchange of labels raises the sum of derivatives.
+
+    With ``capacity`` > 0 (algorithm 3) the result is the best there is. Otherwise (algorithm 2) it
+    is the best with these numbers of labels for the children, and no move of M - 1 labels' room
+    from one child to another gains.
+    """
+    arity = value.shape[1]
+    cost = np.empty((arity + 1, arity + 1))
+    mover = np.zeros((arity + 1, arity + 1), dtype=np.int32)
+    while _cancel_cycle(value, child, capacity, cost, mover):
+        pass
+    if capacity > 0 or value.shape[0] * arity > _MOVE:
+        return
+    improved = True
+    while improved:
+        improved = False
+        for start in range(arity):
+            for end in range(arity):
+                if start == end or np.sum(child == start) <= step:
+                    continue
+                trial = child.copy()
+                loss = 0.0
+                for _ in range(step):
+                    loss += _shift(value, trial, start, end, cost, mover)
+                if loss < -_EPS:
+                    child[:] = trial
+                    improved = True
+
+
+@strict_kernel
+def derivatives(
+    p: AccumArray, q: AccumArray, log_likelihood: bool, value: AccumArray, affinity: AccumArray
+) -> None:
+    """Fill equation 10, or 12, of each label and child, and p_j|i - p_j.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n_labels, arity)
+        p_j|i of the node.
+    q : ndarray of shape (n_labels,)
+        The proportion of each label.
+    """
+    n_labels, arity = p.shape
+    mean = np.zeros(arity)
+    for i in range(n_labels):
+        for j in range(arity):
+            mean[j] += q[i] * p[i, j]
+    for i in range(n_labels):
+        weight = 2.0 / arity * q[i] * (1.0 - q[i])
+        for j in range(arity):
+            affinity[i, j] = p[i, j] - mean[j]
+            value[i, j] = weight * np.sign(affinity[i, j])
+            if log_likelihood:
+                value[i, j] *= p[i, j]
+
+
+@strict_kernel
+def _at_mean(weights: ParamArray, bias: ParamArray, mean: ParamArray, out: AccumArray) -> None:
+    """Fill a node's distribution over its children at a label's mean representation."""
+    arity = out.size
+    scores = np.dot(weights, mean)
+    top = -np.inf
+    for b in range(weights.shape[0]):
+        out[b] = np.float64(scores[b]) + bias[b]
+        top = max(top, out[b])
+    if weights.shape[0] < arity:  # binary: the score of the second child over the first
+        out[1] = out[0]
+        out[0] = 0.0
+        top = max(top, 0.0)
+    total = 0.0
+    for j in range(arity):
+        out[j] = np.exp(out[j] - top)
+        total += out[j]
+    for j in range(arity):
+        out[j] /= total
+
+
+@strict_kernel
+def assign_labels(
+    old_children: IndexArray,
+    path_ptr: OffsetArray,
+    path_nodes: IndexArray,
+    sum_probas: ParamArray,
+    counts: ParamArray,
+    means: ParamArray,
+    label_counts: ParamArray,
+    weights: ParamArray,
+    bias: ParamArray,
+    log_likelihood: bool,
+    max_depth: int,
+    labels: IndexArray,
+    children: IndexArray,
+    origin: IndexArray,
+) -> int:
+    """Rebuild the tree from the root down, breadth first; return the number of its nodes.
+
+    ``labels`` holds all labels and, after them, fillers; a node's labels are a segment of it. With
+    ``max_depth`` 0 this is algorithm 2, else algorithm 3. ``origin`` is the node of the old tree
+    that each new one continues, or -1.
+    """
+    n_labels = path_ptr.size - 1
+    n_old, arity = old_children.shape
+    begin = np.zeros(origin.size + 1, dtype=np.int64)
+    end = np.zeros(origin.size + 1, dtype=np.int64)
+    depth = np.zeros(origin.size + 1, dtype=np.int64)
+    end[0] = labels.size
+    origin[0] = 0
+    n_nodes = 1
+    n = 0
+    while n < n_nodes:
+        segment = labels[begin[n] : end[n]]
+        size, old = segment.size, origin[n]
+        n_real = 0
+        for i in range(size):
+            if segment[i] < n_labels:  # fillers to the end
+                label = segment[i]
+                segment[i] = segment[n_real]
+                segment[n_real] = label
+                n_real += 1
+        # first, compute p_j|i and q_i
+        p = np.zeros((size, arity))
+        q = np.zeros(size)
+        for i in range(n_real):
+            label = segment[i]
+            q[i] = label_counts[label]
+            e = path_ptr[label] + depth[n]
+            if old < 0:
+                continue
+            n_prior = 0.0
+            if label_counts[label] > 0.0:
+                _at_mean(weights[old], bias[old], means[label] / label_counts[label], p[i])
+                n_prior = _PRIOR
+            if e < path_ptr[label + 1] and path_nodes[e] == old and counts[e] > 0.0:
+                for j in range(arity):
+                    p[i, j] = (sum_probas[e, j] + n_prior * p[i, j]) / (counts[e] + n_prior)
+        q /= max(q.sum(), 1e-30)
+        # then, assign each label to a child
+        value = np.zeros((size, arity))
+        affinity = np.zeros((size, arity))
+        derivatives(p[:n_real], q[:n_real], log_likelihood, value, affinity)
+        child = np.zeros(size, dtype=np.int32)
+        step, capacity = arity - 1, 0
+        if max_depth > 0:
+            step, capacity = 1, min(float(arity) ** (max_depth - 1 - depth[n]), 2.0**30)
+        assign_greedily(value, affinity, n_real, step, capacity if capacity else 2**30, child)
+        if size * arity <= _EXCHANGE and size > arity:
+            exchange(value, step, capacity, child)
+        ordered = segment.copy()
+        at = begin[n]
+        for j in range(arity):
+            first, real = at, 0
+            for i in range(size):
+                if child[i] == j:
+                    labels[at] = ordered[i]
+                    at += 1
+                    if ordered[i] < n_labels:
+                        real += 1
+            if real == 0:
+                children[n, j] = -1
+            elif at == first + 1:
+                children[n, j] = -2 - labels[first]  # a leaf, until the nodes are counted
+            else:
+                children[n, j] = n_nodes
+                below = old_children[old, j] if old >= 0 else -1
+                origin[n_nodes] = below if 0 < below < n_old else -1
+                begin[n_nodes], end[n_nodes], depth[n_nodes] = first, at, depth[n] + 1
+                n_nodes += 1
+        n += 1
+    for n in range(n_nodes):
+        for j in range(arity):
+            if children[n, j] < -1:
+                children[n, j] = n_nodes - 2 - children[n, j]
+    return n_nodes
+
+
+@strict_kernel
+def carry_over(
+    old_ptr: OffsetArray,
+    old_nodes: IndexArray,
+    old_sum_probas: ParamArray,
+    old_counts: ParamArray,
+    path_ptr: OffsetArray,
+    path_nodes: IndexArray,
+    origin: IndexArray,
+    sum_probas: ParamArray,
+    counts: ParamArray,
+) -> None:
+    """Fill the statistics of pairs of node and label that the old tree had too."""
+    for label in range(path_ptr.size - 1):
+        n_common = min(path_ptr[label + 1] - path_ptr[label], old_ptr[label + 1] - old_ptr[label])
+        for d in range(n_common):
+            e, o = path_ptr[label] + d, old_ptr[label] + d
+            if origin[path_nodes[e]] == old_nodes[o]:
+                counts[e] = old_counts[o]
+                for j in range(sum_probas.shape[1]):
+                    sum_probas[e, j] = old_sum_probas[o, j]

@@ -1,0 +1,126 @@
+"""What a trained label tree is, and how it predicts: embeddings, a tree, parameters of its nodes.
+
+Labels are numbers here; their names are for the estimators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thinleaf._dtypes import INDEX, PARAM, IndexArray, ParamArray
+from thinleaf.kernels import label_search as kernels
+from thinleaf.kernels.label_sgd import collect_rows
+from thinleaf.kernels.rows import Rows, n_rows_of
+from thinleaf.labeltree.statistics import Statistics
+from thinleaf.labeltree.tree import LabelTree
+
+ABSENT = np.float32(-1e30)
+"""Bias of a branch that leads nowhere: its probability is zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTreeModel:
+    """p(label | x) = ∏ g_n(f(x)) along the path of the label, with f(x) = scale · Σ x_f U_f.
+
+    Attributes
+    ----------
+    tree : LabelTree
+    U : ndarray of shape (n_features, dim)
+        Embeddings.
+    weights : ndarray of shape (n_nodes, n_outputs, dim)
+    bias : ndarray of shape (n_nodes, n_outputs)
+        A node has an output for each child; in a binary tree it has one, the score of the second
+        child over the first.
+    scale : float
+        What rows are multiplied by.
+    """
+
+    tree: LabelTree
+    U: ParamArray
+    weights: ParamArray
+    bias: ParamArray
+    scale: float = 1.0
+
+    @classmethod
+    def start(
+        cls, tree: LabelTree, n_features: int, dim: int, rng: np.random.Generator, scale: float
+    ) -> LabelTreeModel:
+        """Return the model that training starts from: fastText's, random U and zero nodes."""
+        U = rng.random((n_features, dim), dtype=PARAM)
+        U -= np.float32(0.5)
+        U *= np.float32(2.0 / dim)
+        weights = np.zeros((tree.n_nodes, n_outputs(tree), dim), dtype=PARAM)
+        return cls(tree, U, weights, initial_bias(tree), scale)
+
+    def rebuilt(self, tree: LabelTree, origin: IndexArray) -> LabelTreeModel:
+        """Return the model with a new tree, whose nodes keep the parameters of their origin."""
+        known = origin >= 0
+        weights = np.zeros((tree.n_nodes, *self.weights.shape[1:]), dtype=PARAM)
+        bias = initial_bias(tree)
+        weights[known] = self.weights[origin[known]]
+        if tree.arity > 2:
+            both = tree.present[known] & self.tree.present[origin[known]]
+            bias[known] = np.where(both, self.bias[origin[known]], bias[known])
+        else:
+            bias[known] = self.bias[origin[known]]
+        return LabelTreeModel(tree, self.U, weights, bias, self.scale)
+
+    # -- predictions -------------------------------------------------------------------------------
+
+    def topk(self, X: Rows, k: int) -> tuple[IndexArray, ParamArray]:
+        """Return the k most probable labels of each row, best first, and log-probabilities."""
+        shape = (n_rows_of(X), min(k, self.tree.n_labels))
+        labels, scores = np.empty(shape, dtype=INDEX), np.empty(shape, dtype=PARAM)
+        kernels.topk_rows(
+            X, self.scale, self.U, self.weights, self.bias, self.tree.children, self.tree.depth,
+            labels, scores,
+        )  # fmt: skip
+        return labels, scores
+
+    def descend(self, X: Rows) -> IndexArray:
+        """Return the label at the end of each row's greedy path."""
+        labels = np.empty(n_rows_of(X), dtype=INDEX)
+        kernels.descend_rows(
+            X, self.scale, self.U, self.weights, self.bias, self.tree.children, labels
+        )
+        return labels
+
+    def log_proba(self, X: Rows) -> ParamArray:
+        """Return the log-probability of every label, of shape (n_rows, n_labels)."""
+        out = np.empty((n_rows_of(X), self.tree.n_labels), dtype=PARAM)
+        kernels.proba_rows(X, self.scale, self.U, self.weights, self.bias, self.tree.children, out)
+        return out
+
+    def label_log_proba(self, X: Rows, y: IndexArray) -> ParamArray:
+        """Return the log-probability of one label of each row (equation 5)."""
+        out = np.empty(n_rows_of(X), dtype=PARAM)
+        tree = self.tree
+        kernels.label_logp_rows(
+            X, self.scale, y, self.U, self.weights, self.bias,
+            tree.path_ptr, tree.path_nodes, tree.path_branches, tree.arity, out,
+        )  # fmt: skip
+        return out
+
+    def statistics(self, X: Rows, y: IndexArray) -> Statistics:
+        """Return SumProbas and Counts of some rows."""
+        tree = self.tree
+        out = Statistics.zeros(tree, 0)
+        collect_rows(
+            X, self.scale, y, self.U, self.weights, self.bias,
+            tree.path_ptr, tree.path_nodes, out.sum_probas, out.counts,
+        )  # fmt: skip
+        return out
+
+
+def n_outputs(tree: LabelTree) -> int:
+    """Return how many scores a node has."""
+    return tree.arity if tree.arity > 2 else 1
+
+
+def initial_bias(tree: LabelTree) -> ParamArray:
+    """Return zero biases; a branch that leads nowhere has one that rules it out."""
+    if tree.arity == 2:
+        return np.zeros((tree.n_nodes, 1), dtype=PARAM)
+    return np.where(tree.present, np.float32(0.0), ABSENT).astype(PARAM)

@@ -1,0 +1,303 @@
+"""A learned label tree as an output layer, in the place of ``nn.AdaptiveLogSoftmaxWithLoss``.
+
+Parameters have a slot for every node that the tree may have. Re-assignment changes which node uses
+which slot, never a parameter of a node that stays, so optimizers keep their state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
+from thinleaf.kernels.label_search import topk_points
+from thinleaf.labeltree.assign import Criterion, assign_labels, check_depth
+from thinleaf.labeltree.kinds import balanced, least_arity, n_fillers
+from thinleaf.labeltree.model import ABSENT
+from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
+from thinleaf.labeltree.tree import LabelTree
+from thinleaf.torch.groups import grouped_scores
+
+
+class LossAndOutput(NamedTuple):
+    """What a forward pass returns, in the order of ``nn.AdaptiveLogSoftmaxWithLoss``."""
+
+    output: Tensor
+    """The log-probability of each target."""
+    loss: Tensor
+    """The mean negative log-likelihood."""
+
+
+class LabelTreeSoftmax(nn.Module):
+    """A tree over classes with a softmax at each node.
+
+    Parameters
+    ----------
+    in_features : int
+        Length of the input vectors.
+    n_classes : int
+    arity : int, optional
+        M, the number of children of a node. By default, the least with which a tree of
+        ``max_depth`` holds all classes.
+    max_depth : int or None
+        The longest path (algorithm 3 of paper 004). None is no limit (algorithm 2); ``arity`` must
+        then be given.
+    tree : LabelTree, optional
+        The tree to start from, such as a Huffman tree; its arity counts. By default, a random one.
+    criterion : {"log_likelihood", "probability"}
+        Equation 12 or 10.
+    learned : bool
+        Whether statistics for :meth:`update_tree` are collected in training.
+    seed : int
+        Of the random tree.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from thinleaf.torch import LabelTreeSoftmax
+    >>> layer = LabelTreeSoftmax(8, 100)
+    >>> output, loss = layer(torch.randn(5, 8), torch.tensor([3, 1, 4, 1, 5]))
+    >>> loss.backward()
+    >>> layer.update_tree()
+    >>> layer.log_prob(torch.randn(5, 8)).shape
+    torch.Size([5, 100])
+    """
+
+    tree_children: Tensor
+    slots: Tensor
+    sum_probas: Tensor
+    counts: Tensor
+    label_sums: Tensor
+    label_counts: Tensor
+    _absent: Tensor
+    _sizes: Tensor
+    _path_ptr: Tensor
+    _path_slots: Tensor
+    _path_branches: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        n_classes: int,
+        arity: int | None = None,
+        max_depth: int | None = 2,
+        *,
+        tree: LabelTree | None = None,
+        criterion: Criterion = "log_likelihood",
+        learned: bool = True,
+        seed: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2, got {n_classes}")
+        if tree is not None:
+            arity = tree.arity
+        if arity is None:
+            if max_depth is None:
+                raise ValueError("give arity or max_depth")
+            arity = least_arity(n_classes, max_depth)
+        if learned:
+            check_depth(n_classes, arity, max_depth)
+        tree = tree or balanced(n_classes, arity, np.random.default_rng(seed))
+        if tree.n_labels != n_classes:
+            raise ValueError(f"tree has {tree.n_labels} labels, but there are {n_classes} classes")
+        self.in_features, self.n_classes = in_features, n_classes
+        self.max_depth, self.criterion, self.learned = max_depth, criterion, learned
+        n_slots = _n_slots(n_classes, arity, max_depth, tree.n_nodes if not learned else 0)
+        n_slots = max(n_slots, tree.n_nodes)
+        options = {"device": device, "dtype": dtype}
+        self.weight = nn.Parameter(torch.zeros(n_slots, arity, in_features, **options))
+        self.bias = nn.Parameter(torch.zeros(n_slots, arity, **options))
+        empty = torch.full((n_slots, arity), NO_CHILD, dtype=torch.int32, device=device)
+        self.register_buffer("tree_children", empty)
+        self.register_buffer("slots", torch.full((n_slots,), -1, device=device))
+        self.register_load_state_dict_post_hook(_rebuild)  # type: ignore[no-untyped-call]
+        self._set_tree(tree, np.arange(tree.n_nodes, dtype=INDEX))
+        self._start_statistics(Statistics.zeros(tree, in_features))
+
+    # -- as nn.AdaptiveLogSoftmaxWithLoss ----------------------------------------------------------
+
+    def forward(self, input: Tensor, target: Tensor) -> LossAndOutput:
+        """Return the log-probability of each target and the mean loss.
+
+        Parameters
+        ----------
+        input : Tensor of shape (n, in_features) or (in_features,)
+        target : Tensor of shape (n,) or ()
+        """
+        rows, labels = input.reshape(-1, self.in_features), target.reshape(-1)
+        if labels.numel() != rows.shape[0]:
+            raise ValueError(f"{rows.shape[0]} inputs, but {labels.numel()} targets")
+        if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < self.n_classes:
+            raise ValueError(f"targets must be in 0..{self.n_classes - 1}")
+        sizes = self._sizes[labels]
+        owner = torch.repeat_interleave(torch.arange(labels.numel(), device=rows.device), sizes)
+        within = torch.arange(owner.numel(), device=rows.device)
+        within = within - torch.repeat_interleave(torch.cumsum(sizes, 0) - sizes, sizes)
+        entry = self._path_ptr[labels][owner] + within
+        slot = self._path_slots[entry]
+        order = torch.argsort(slot, stable=True)
+        owner, entry, slot = owner[order], entry[order], slot[order]
+        scores = grouped_scores(rows[owner], self.weight, self.bias, slot)
+        logp = torch.log_softmax(scores.masked_fill(self._absent[slot], -torch.inf), dim=1)
+        chosen = logp.gather(1, self._path_branches[entry][:, None])[:, 0]
+        output = torch.zeros_like(rows[:, 0]).index_add(0, owner, chosen)
+        if self.training and self.learned:
+            self._collect(rows, labels, entry, logp)
+        return LossAndOutput(output.reshape(target.shape), -output.mean())
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """Return the log-probability of every class, of shape (n, n_classes)."""
+        n_slots, arity, dim = self.weight.shape
+        scores = input @ self.weight.reshape(n_slots * arity, dim).T + self.bias.reshape(-1)
+        scores = scores.reshape(-1, n_slots, arity).masked_fill(self._absent, -torch.inf)
+        logp = torch.log_softmax(scores, dim=2).reshape(-1, n_slots * arity)
+        steps = logp[:, self._path_slots * arity + self._path_branches]
+        labels = torch.repeat_interleave(
+            torch.arange(self.n_classes, device=input.device), self._sizes
+        )
+        out = torch.zeros(logp.shape[0], self.n_classes, device=logp.device, dtype=logp.dtype)
+        return out.index_add(1, labels, steps)
+
+    def predict(self, input: Tensor) -> Tensor:
+        """Return the most probable class of each input, by branch and bound."""
+        return self.topk(input, 1)[0][:, 0]
+
+    def topk(self, input: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k most probable classes, best first, and their log-probabilities."""
+        R = np.ascontiguousarray(input.detach().cpu().numpy(), dtype=PARAM)
+        shape = (R.shape[0], min(k, self.n_classes))
+        labels, scores = np.empty(shape, dtype=INDEX), np.empty(shape, dtype=PARAM)
+        weights, bias = self._arrays()
+        topk_points(R, weights, bias, self._slot_children, self._tree.depth, labels, scores)
+        return (
+            torch.from_numpy(labels).long().to(input.device),
+            torch.from_numpy(scores).to(input.device),
+        )
+
+    # -- the tree ----------------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> LabelTree:
+        """The tree as it is now."""
+        return self._tree
+
+    @torch.no_grad()
+    def update_tree(self, decay: float = 0.8) -> None:
+        """Re-assign the classes, given what was collected (AssignLabels, algorithm 2 or 3).
+
+        Parameters
+        ----------
+        decay : float
+            What the sums of inputs count from now on.
+        """
+        slots = self.slots[: self._tree.n_nodes].cpu().numpy()
+        weights, bias = self._arrays()
+        tree, origin, statistics = assign_labels(
+            self._tree,
+            self._statistics(),
+            weights[slots],
+            bias[slots],
+            criterion=self.criterion,
+            max_depth=self.max_depth,
+            decay=decay,
+        )
+        kept = np.where(origin >= 0, slots[origin], -1).astype(INDEX)
+        free = np.setdiff1d(np.arange(self.weight.shape[0]), kept)
+        new = kept < 0
+        kept[new] = free[: np.count_nonzero(new)]
+        at = torch.from_numpy(kept[new]).long().to(self.weight.device)
+        self.weight[at] = 0.0
+        self.bias[at] = 0.0
+        self._set_tree(tree, kept)
+        self._start_statistics(statistics)
+
+    def inspect(self) -> NodeQuality:
+        """Return J_n, β and α of every node (paper 004, section 5), from what was collected."""
+        return node_quality(self._tree, self._statistics())
+
+    def extra_repr(self) -> str:
+        """Return what ``print`` shows."""
+        return (
+            f"{self.in_features}, {self.n_classes}, arity={self._tree.arity}, "
+            f"max_depth={self.max_depth}, depth={self._tree.depth}"
+        )
+
+    def _arrays(self) -> tuple[ParamArray, ParamArray]:
+        """Return the parameters as kernels take them."""
+        weights = self.weight.detach().cpu().numpy().astype(PARAM, copy=False)
+        bias = self.bias.detach().masked_fill(self._absent, float(ABSENT))
+        return weights, bias.cpu().numpy().astype(PARAM, copy=False)
+
+    def _set_tree(self, tree: LabelTree, slots: IndexArray) -> None:
+        """Use a tree whose node n has its parameters in slot ``slots[n]``."""
+        n_slots = self.weight.shape[0]
+        device = self.weight.device
+        self._tree = tree
+        children = np.full((n_slots, tree.arity), NO_CHILD, dtype=INDEX)
+        children[: tree.n_nodes] = tree.children
+        self.tree_children.copy_(torch.from_numpy(children))
+        self.slots.fill_(-1)
+        self.slots[: tree.n_nodes] = torch.from_numpy(slots).to(self.slots)
+        number = np.concatenate([slots, n_slots + np.arange(tree.n_labels), [NO_CHILD]])
+        self._slot_children = np.full((n_slots, tree.arity), NO_CHILD, dtype=INDEX)
+        self._slot_children[slots] = number[tree.children].astype(INDEX)
+        absent = torch.from_numpy(self._slot_children == NO_CHILD)
+        absent[absent.all(dim=1)] = False  # slots that are not used
+        derived = {
+            "_absent": absent,
+            "_sizes": torch.from_numpy(tree.depths).long(),
+            "_path_ptr": torch.from_numpy(tree.path_ptr),
+            "_path_slots": torch.from_numpy(slots[tree.path_nodes]).long(),
+            "_path_branches": torch.from_numpy(tree.path_branches).long(),
+        }
+        for name, value in derived.items():
+            self.register_buffer(name, value.to(device), persistent=False)
+
+    # -- statistics --------------------------------------------------------------------------------
+
+    def _start_statistics(self, statistics: Statistics) -> None:
+        for name in ("sum_probas", "counts", "label_sums", "label_counts"):
+            value = torch.from_numpy(getattr(statistics, name)).to(self.weight.device)
+            self.register_buffer(name, value, persistent=False)
+
+    def _statistics(self) -> Statistics:
+        return Statistics(
+            *(
+                getattr(self, name).cpu().numpy().astype(PARAM)
+                for name in ("sum_probas", "counts", "label_sums", "label_counts")
+            )
+        )
+
+    @torch.no_grad()
+    def _collect(self, rows: Tensor, labels: Tensor, entry: Tensor, logp: Tensor) -> None:
+        self.sum_probas.index_add_(0, entry, logp.exp().to(self.sum_probas))
+        self.counts.index_add_(0, entry, torch.ones_like(self.counts[:1]).expand(entry.numel()))
+        self.label_sums.index_add_(0, labels, rows.to(self.label_sums))
+        ones = torch.ones_like(self.label_counts[:1]).expand(labels.numel())
+        self.label_counts.index_add_(0, labels, ones)
+
+
+def _n_slots(n_classes: int, arity: int, max_depth: int | None, n_fixed: int) -> int:
+    """Return the most nodes that the tree may ever have."""
+    if n_fixed:
+        return n_fixed
+    if max_depth is None:
+        return (n_classes + n_fillers(n_classes, arity) - 1) // (arity - 1)
+    full: int = sum(arity**depth for depth in range(max_depth))
+    return min(n_classes - 1, full)
+
+
+def _rebuild(module: nn.Module, incompatible_keys: Any) -> None:
+    """Make what follows from the tree, once a state has been loaded."""
+    layer = cast(LabelTreeSoftmax, module)
+    slots = layer.slots.cpu().numpy()
+    n_nodes = int(np.count_nonzero(slots >= 0))
+    tree = LabelTree.build(layer.tree_children[:n_nodes].cpu().numpy(), layer.n_classes)
+    layer._set_tree(tree, slots[:n_nodes].astype(INDEX))
+    layer._start_statistics(Statistics.zeros(tree, layer.in_features))

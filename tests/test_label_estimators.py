@@ -1,0 +1,237 @@
+"""LabelTreeClassifier and LabelTreeLanguageModel as users meet them."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests.estimator_cases import formats, problem
+from thinleaf import LabelTree, LabelTreeClassifier, LabelTreeLanguageModel
+from thinleaf.labeltree.bilinear import Contexts, LogBilinear
+from thinleaf.labeltree.kinds import balanced, huffman
+from thinleaf.labeltree.outputs import FlatOutput, TreeOutput
+
+KINDS = ("learned", "huffman", "balanced", "clustering")
+
+
+@parametrize_with_checks(
+    [
+        LabelTreeClassifier(dim=20, random_state=0),
+        LabelTreeClassifier(dim=10, arity=2, tree="huffman", search="greedy", random_state=0),
+        LabelTreeClassifier(dim=10, arity=3, max_depth=4, random_state=0),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def quick(**params) -> LabelTreeClassifier:
+    return LabelTreeClassifier(**({"dim": 16, "arity": 3, "random_state": 0} | params))
+
+
+def texts(n_classes: int = 8, n_rows: int = 240) -> tuple[list[str], np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = np.arange(n_rows) % n_classes
+    words = [f"c{label}w{rng.integers(3)} g{label // 2} x{rng.integers(20)}" for label in y]
+    return words, np.array([f"label {label}" for label in y])
+
+
+@formats
+@pytest.mark.parametrize("tree", KINDS)
+def test_every_kind_of_tree_learns_rows(kind, tree):
+    X, y = problem(kind=kind, n_rows=300, spread=0.2)
+    clf = quick(tree=tree).fit(X, y)
+    assert clf.score(X, y) > 0.8
+    P = clf.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    labels, probabilities = clf.predict_topk(X, 3)
+    np.testing.assert_allclose(probabilities, -np.sort(-P, axis=1)[:, :3], rtol=1e-4)
+    np.testing.assert_array_equal(labels[:, 0], clf.predict(X))
+    np.testing.assert_allclose(clf.label_proba(X, y), P[np.arange(y.size), y], rtol=1e-4)
+
+
+@pytest.mark.parametrize("tree", KINDS)
+def test_every_kind_of_tree_learns_texts(tree):
+    X, y = texts()
+    clf = quick(tree=tree, epochs=40).fit(X, y)
+    assert clf.score(X, y) > 0.95
+    one_by_one = [clf.predict_one(text) for text in X[:20]]
+    assert one_by_one == clf.predict(X[:20]).tolist()
+    clf.set_params(search="greedy")
+    assert [clf.predict_one(text) for text in X[:20]] == clf.predict(X[:20]).tolist()
+
+
+def common_depth(tree: LabelTree, a: int, b: int) -> int:
+    """Return how many nodes two paths have in common."""
+    return sum(x == y for x, y in zip(tree.path(a), tree.path(b), strict=False))
+
+
+def test_similar_labels_share_more_of_a_learned_path():
+    rng = np.random.default_rng(0)
+    y = np.arange(1600) % 16
+    texts = [f"g{i // 4} g{i // 4} g{i // 4} c{i} x{rng.integers(50)}" for i in y]
+    tree = quick(arity=2, ngrams=1).fit(texts, y).model_.tree
+    pairs = [(a, b) for a in range(16) for b in range(a)]
+    same = [common_depth(tree, a, b) for a, b in pairs if a // 4 == b // 4]
+    other = [common_depth(tree, a, b) for a, b in pairs if a // 4 != b // 4]
+    assert np.mean(same) > np.mean(other) + 0.5
+
+
+def test_one_thread_repeats_and_pickles():
+    X, y = texts()
+    a, b = quick().fit(X, y), quick().fit(X, y)
+    np.testing.assert_array_equal(a.model_.U, b.model_.U)
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    a.predict_one(X[0])
+    again = pickle.loads(pickle.dumps(a))
+    np.testing.assert_array_equal(a.predict_proba(X), again.predict_proba(X))
+    assert a.predict_one(X[0]) == again.predict_one(X[0])
+
+
+def test_several_threads_learn_as_well():
+    X, y = texts()
+    assert quick(n_jobs=2, epochs=40).fit(X, y).score(X, y) > 0.95
+
+
+def test_node_figures_and_the_printed_tree():
+    X, y = texts()
+    clf = quick(epochs=40).fit(X, y)
+    for quality in (clf.inspect(), clf.inspect(X, y)):
+        assert quality.J.shape == (clf.model_.tree.n_nodes,)
+        assert np.all(quality.J_max + 1e-6 >= quality.J)
+        assert np.all(quality.n_examples > 0)
+    assert quality.n_examples[0] == y.size
+    text = clf.tree_text(max_depth=1, n_top=2)
+    assert text.startswith("root (8 labels)  J ")
+    assert "label " in text
+
+
+def test_a_given_tree_is_kept():
+    X, y = texts()
+    tree = huffman(np.arange(1, 9), 3)
+    clf = quick(tree=tree).fit(X, y)
+    assert clf.model_.tree is tree
+    with pytest.raises(ValueError, match="tree has 5 labels"):
+        quick(tree=balanced(5, 2)).fit(X, y)
+    assert isinstance(tree, LabelTree)
+
+
+def test_inputs_that_make_no_sense():
+    X, y = texts()
+    with pytest.raises(ValueError, match="not one string"):
+        quick().fit("a text", ["a"])
+    with pytest.raises(ValueError, match="but y has shape"):
+        quick().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="raise arity or max_depth"):
+        quick(max_depth=1).fit(X, y)
+    clf = quick(epochs=1).fit(X, y)
+    with pytest.raises(ValueError, match="fitted to texts"):
+        clf.predict(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="k must be"):
+        clf.predict_topk(X, 0)
+    rows = quick(epochs=1).fit(*problem())
+    with pytest.raises(ValueError, match="for models of texts"):
+        rows.predict_one("a text")
+
+
+def test_texts_without_known_words_get_an_answer():
+    X, y = texts()
+    clf = quick(epochs=2).fit(X, y)
+    assert set(clf.predict(["", "zzz"])) <= set(y)
+    assert clf.predict_one("") in set(y)
+
+
+def test_progress_is_shown(capsys):
+    X, y = texts()
+    quick(epochs=2, verbose=1).fit(X, y)
+    assert "epoch 2/2" in capsys.readouterr().err
+
+
+# -- language model --------------------------------------------------------------------------------
+
+LINES = ["the cat sat on the mat", "a dog ran in the park", "the dog sat in the park"] * 15
+
+
+def language_model(**params) -> LabelTreeLanguageModel:
+    defaults = {"n_context": 2, "dim": 12, "epochs": 8, "learning_rate": 0.1, "random_state": 0}
+    return LabelTreeLanguageModel(**(defaults | params))
+
+
+@pytest.mark.parametrize("tree", ["flat", *KINDS])
+def test_every_output_learns_what_follows(tree):
+    model = language_model(tree=tree).fit(LINES)
+    assert model.perplexity(LINES) < 2.5
+    words, p = model.predict_topk(["on the", ["the", "cat"]], k=3)
+    assert words[:, 0].tolist() == ["mat", "sat"]
+    assert np.all(np.diff(p, axis=1) <= 0)
+    R = model.core_.represent(model._last_words([["the"]]))
+    every = np.exp(model.output_.log_proba(R).astype(float))
+    np.testing.assert_allclose(every.sum(axis=1), 1.0, rtol=1e-5)
+    assert set(model.sample(6, prefix="the", seed=0)) <= set(model.vocabulary_)
+
+
+def test_perplexity_is_that_of_the_words():
+    model = language_model(epochs=2).fit(LINES)
+    contexts = model._contexts(model._lines(LINES[:2]))
+    every = model.output_.log_proba(model.core_.represent(contexts.words)).astype(float)
+    expected = np.exp(-every[np.arange(len(contexts)), contexts.next].mean())
+    assert np.isclose(model.perplexity(LINES[:2]), expected, rtol=1e-5)
+
+
+def test_language_models_repeat_and_know_their_tree():
+    a, b = language_model(arity=3, max_depth=3).fit(LINES), language_model(arity=3).fit(LINES)
+    assert a.tree_.depth <= 3
+    np.testing.assert_array_equal(a.core_.U, b.core_.U)
+    assert np.all(a.inspect().J_max + 1e-6 >= a.inspect().J)
+    assert "the" in a.tree_text()
+    with pytest.raises(AttributeError, match="no tree"):
+        _ = language_model(tree="flat", epochs=1).fit(LINES).tree_
+
+
+def test_rare_and_unknown_words():
+    model = language_model(min_count=15, epochs=1).fit([*LINES, "the zebra sat"])
+    assert "<unk>" in model.vocabulary_
+    assert np.isfinite(model.perplexity(["the quagga sat"]))
+    closed = language_model(epochs=1).fit(LINES)
+    assert closed.log_likelihood(["the quagga sat"]).size == 3  # without the quagga
+
+
+def test_contexts_stay_within_their_sequence():
+    contexts = Contexts.of([np.array([0, 1, 2]), np.array([3]), np.array([4, -1, 5])], 2, 9)
+    assert contexts.words.tolist() == [[9, 9], [0, 9], [1, 0], [9, 9], [9, 9], [9, 4]]
+    assert contexts.next.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def loss_of(core, output, words, y):
+    return -float(output.label_log_proba(core.represent(words), y).astype(float).mean())
+
+
+@pytest.mark.parametrize("kind", ["flat", 2, 4])
+def test_output_gradients_against_finite_differences(kind):
+    """With Adagrad's first step being rate · sign(g), signs are compared, and delta in full."""
+    rng = np.random.default_rng(0)
+    core = LogBilinear(9, 2, 4, rng)
+    core.U[:9] = rng.standard_normal((9, 4))
+    output = FlatOutput(core, 9) if kind == "flat" else TreeOutput(balanced(9, kind, rng), 4)
+    if isinstance(output, TreeOutput):
+        output.model.weights[:] = rng.standard_normal(output.model.weights.shape)
+    words = rng.integers(0, 9, (6, 2)).astype(np.int32)
+    y = rng.integers(0, 9, 6).astype(np.int32)
+    R = core.represent(words)
+    eps = 1e-2
+    expected = np.zeros_like(R)
+    for at in np.ndindex(R.shape):
+        up, down = R.copy(), R.copy()
+        up[at] += eps
+        down[at] -= eps
+        gain = output.label_log_proba(up, y).astype(float).mean()
+        expected[at] = (gain - output.label_log_proba(down, y).astype(float).mean()) / (2 * eps)
+    before = loss_of(core, output, words, y)
+    loss, delta = output.train(R, y, 1e-3, True)
+    assert np.isclose(loss / 6, before, rtol=1e-5)
+    np.testing.assert_allclose(delta, expected, atol=2e-3)
+    core.step(words, delta, 1e-3)
+    assert loss_of(core, output, words, y) < before
