@@ -52,7 +52,7 @@ def figures(model: Any, seconds: float, data: Dataset) -> dict[str, float]:
         size.mean_leaf_classes,
         model.mean_flops(data.X_test),
         1e6 * batch,
-        size.n_bytes / 1e6,
+        model.freeze().nbytes / 1e6,
         seconds,
     ]
     return dict(zip(COLUMNS, values, strict=True))

@@ -71,8 +71,8 @@ def run(name: str, directory) -> None:
             "adaptive_sets",
             f"Adaptive trees: {name}",
             f"{data.X_train.shape[0]:,} rows, {data.X_train.shape[1]:,} features, "
-            f"{data.n_classes:,} classes; one seed, 2 threads, peak memory {memory:.1f} GiB. "
-            f"Settings, otherwise the defaults: {settings}.",
+            f"{data.n_classes:,} classes; one seed, 2 threads, peak memory {memory:.1f} GiB; MB of "
+            f"the frozen model. Settings, otherwise the defaults: {settings}.",
             table(["", *COLUMNS], rows),
             suffix=name,
         )
