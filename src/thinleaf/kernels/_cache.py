@@ -4,16 +4,23 @@ numba looks for one directory that can be written: ``NUMBA_CACHE_DIR``, else ``_
 the source, else one of the user. It neither loads from a directory that cannot be written, such as
 that of an image or of an install by root which was warmed up before, nor goes on if there is none
 or if a disk is full. Here it does.
+
+numba also takes code for fresh as long as the kernel's own file is unchanged. Kernels call each
+other across files, so here it is fresh as long as all files with kernels are.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+_WITH_KERNELS = ("kernels", "online", "solvers")
 
 
 def _read_only(locator: type) -> type:
@@ -81,6 +88,16 @@ class KernelCache:
 
 def _or_none(cache: type, function: Callable[..., Any]) -> Any:
     try:
-        return cache(function)
+        found = cache(function)
     except RuntimeError:  # no such directory
         return None
+    found._cache_file._source_stamp = (found._cache_file._source_stamp, _stamp_of_all())
+    return found
+
+
+@lru_cache
+def _stamp_of_all() -> tuple[float, int]:
+    """Return what changes when any file with kernels does."""
+    package = Path(__file__).parents[1]
+    stats = [file.stat() for part in _WITH_KERNELS for file in (package / part).glob("*.py")]
+    return max(stat.st_mtime for stat in stats), sum(stat.st_size for stat in stats)
