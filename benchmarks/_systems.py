@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks import _vw
 from benchmarks._data import Dataset
 from thinleaf.predictor import FrozenTree
 
@@ -191,16 +192,14 @@ class VowpalWabbit(System):
 
         options = self.options.format(K=int(y.max()) + 1)
         self.workspace = vowpalwabbit.Workspace(f"{options} --quiet --random_seed 1")
-        lines = [
-            f"{label + 1} {row}" for label, row in zip(y, _vw_lines(data.X_train), strict=True)
-        ]
+        lines = list(_vw.lines(data.X_train, y))
         rng = np.random.default_rng(0)
         for _ in range(self.n_passes):
             for i in rng.permutation(len(lines)):
                 self.workspace.learn(lines[i])
 
     def samples(self, data, n):
-        lines = _vw_lines(data.X_test[:n])
+        lines = _vw.lines(data.X_test[:n], np.zeros(n))
         return [self.workspace.parse(line) for line in lines]
 
     def one(self):
@@ -211,16 +210,6 @@ class VowpalWabbit(System):
         with tempfile.TemporaryDirectory() as folder:
             self.workspace.save(str(Path(folder) / "model"))
             return (Path(folder) / "model").stat().st_size
-
-
-def _vw_lines(X: Any) -> list[str]:
-    if sp.issparse(X):
-        X = X.tocsr()
-        return [
-            "| " + " ".join(f"{j}:{v:.6g}" for j, v in zip(row.indices, row.data, strict=True))
-            for row in X
-        ]
-    return ["| " + " ".join(f"{j}:{v:.6g}" for j, v in enumerate(row)) for row in X]
 
 
 class FastText(System):

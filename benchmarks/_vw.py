@@ -41,8 +41,8 @@ def run(
     X, y = train
     train_text, test_text, model = folder / "train.txt", folder / "test.txt", folder / "model"
     if not train_text.exists():
-        _write(train_text, _lines(X, y), options)
-        _write(test_text, _lines(X_test, np.zeros(X_test.shape[0])), options)
+        _write(train_text, lines(X, y), options)
+        _write(test_text, lines(X_test, np.zeros(X_test.shape[0])), options)
     command = f"{options} {_data(train_text)} --passes {n_passes} --holdout_off -f {model} --quiet"
     started = time.perf_counter()
     vowpalwabbit.Workspace(command).finish()
@@ -63,7 +63,7 @@ def run(
 def _single_seconds(model: Path, X_test: object) -> float:
     workspace = vowpalwabbit.Workspace(f"-t -i {model} --quiet")
     rows = X_test[:N_SINGLE]
-    examples = [workspace.example(line) for line in _lines(rows, np.zeros(rows.shape[0]))]
+    examples = [workspace.example(line) for line in lines(rows, np.zeros(rows.shape[0]))]
     started = time.perf_counter()
     for example in examples:
         workspace.predict(example)
@@ -74,10 +74,10 @@ def _single_seconds(model: Path, X_test: object) -> float:
     return seconds
 
 
-def _write(text: Path, lines: Iterator[str], options: str) -> None:
+def _write(text: Path, rows: Iterator[str], options: str) -> None:
     """Write rows as text and as VW's cache of it."""
     with text.open("w", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in lines)
+        file.writelines(row + "\n" for row in rows)
     vowpalwabbit.Workspace(f"{options} -t {_data(text)} -k --quiet").finish()
 
 
@@ -86,7 +86,8 @@ def _data(text: Path) -> str:
     return f"-d {text} --cache_file {text.with_suffix('.cache')}"
 
 
-def _lines(X: object, y: np.ndarray) -> Iterator[str]:
+def lines(X: object, y: np.ndarray) -> Iterator[str]:
+    """Yield rows with class ids 0, 1, … as VW reads them."""
     rows = sp.csr_matrix(X)
     for i, label in enumerate(y):
         at = slice(rows.indptr[i], rows.indptr[i + 1])
