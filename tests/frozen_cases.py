@@ -13,8 +13,9 @@ from tests.strategies import integer_rows, rich_tree
 from thinleaf import FrozenTree
 from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.inference import route
-from thinleaf.packing import WeightType, pack, quantize
+from thinleaf.packing import WeightType, pack
 from thinleaf.probability import Backoff, Outside
+from thinleaf.quantization import quantize
 from thinleaf.tree import Tree
 
 WEIGHTS: tuple[WeightType, ...] = ("float32", "float16", "int8")

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from tests.estimator_cases import formats, problem, quick
 from thinleaf import FrozenTree, SoftmaxTreeClassifier, Tree, TreeError
-from thinleaf.packing import pack, quantize
+from thinleaf.packing import pack
 from thinleaf.probability import Outside
+from thinleaf.quantization import quantize
 from thinleaf.tree import Leaf
 
 

@@ -27,8 +27,9 @@ from thinleaf import FrozenTree, ModelFileError
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
 from thinleaf.growth.prune import prune
 from thinleaf.inference import leaf_scores, route
-from thinleaf.packing import PackedTree, array_dtypes, pack, quantize
+from thinleaf.packing import PackedTree, array_dtypes, pack
 from thinleaf.probability import Outside
+from thinleaf.quantization import quantize
 from thinleaf.tree import Leaf, Router, Tree, TreeError
 
 seeds = st.integers(0, 2**32 - 1)

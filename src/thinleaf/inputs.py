@@ -12,6 +12,10 @@ from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArr
 from thinleaf.kernels.hashing import hash_features
 from thinleaf.kernels.rows import CSR, Rows
 
+_FLOAT32 = np.dtype(PARAM)
+_INT32 = np.dtype(INDEX)
+_STEP = (_FLOAT32.itemsize,)
+
 
 def as_rows(X: Any) -> Rows:
     """Return validated input (dense, or any scipy CSR) in the library's dtypes."""
@@ -80,3 +84,52 @@ def mean_square_norm(X: Rows) -> float:
     values = X.data if isinstance(X, CSR) else X.ravel()
     n_rows = X.indptr.size - 1 if isinstance(X, CSR) else X.shape[0]
     return float(np.square(values, dtype=ACCUM).sum()) / max(n_rows, 1)
+
+
+# -- for the frozen predictor ---------------------------------------------------------------------
+
+
+class _Alias:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: AnyArray) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+        self._kept = array
+
+
+def as_writable(rows: Rows) -> Rows:
+    """Return rows whose arrays count as writable, as those of a memory-mapped file do not.
+
+    Kernels only read rows, but would be compiled once more for read-only ones.
+    """
+    if isinstance(rows, CSR):
+        return CSR(
+            _writable(rows.indptr), _writable(rows.indices), _writable(rows.data), rows.n_features
+        )
+    return _writable(rows)
+
+
+def _writable(array: AnyArray) -> AnyArray:
+    return array if array.flags.writeable else np.asarray(_Alias(array))
+
+
+def dense_row(x: Any) -> AnyArray:
+    """Return one dense sample as kernels take it."""
+    row = np.ascontiguousarray(x, dtype=PARAM)
+    if row.ndim != 1:
+        raise ValueError(f"a sample is a row of shape (n_features,), got shape {row.shape}")
+    return row
+
+
+def pairs(indices: Any, values: Any) -> tuple[AnyArray, AnyArray]:
+    """Return indices and values of one sparse sample as kernels take them."""
+    if type(indices) is not np.ndarray or indices.dtype is not _INT32 or indices.strides != _STEP:
+        wide = np.ascontiguousarray(indices)
+        if wide.ndim != 1 or (wide.size and wide.dtype.kind not in "iu"):
+            raise ValueError("indices must be integers in one axis")
+        # out of range stays so: the kernel says it
+        indices = np.clip(wide, -1, np.iinfo(INDEX).max).astype(INDEX)
+    if type(values) is not np.ndarray or values.dtype is not _FLOAT32 or values.strides != _STEP:
+        values = dense_row(values)
+    return indices, values

@@ -6,7 +6,7 @@ kernels read through one table of addresses. It knows nothing of labels, files o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,13 +22,13 @@ from thinleaf._dtypes import (
     OffsetArray,
     ParamArray,
 )
-from thinleaf.kernels.frozen import ARRAYS, FLOAT16, FLOAT32, INT8
+from thinleaf.kernels.packed import ARRAYS, FLOAT16, FLOAT32, INT8
 from thinleaf.probability import Outside
-from thinleaf.tree import Leaf, Router, Tree, TreeError
+from thinleaf.tree import Leaf, Router, Tree, TreeError, join, pointers
 
 WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 
-_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
+WEIGHT_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
 _N_TOP = 128  # seven levels
@@ -315,7 +315,7 @@ class PackedTree:
         if not whole or not 1 <= beam <= _MAX_BEAM:
             raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
         numbers = [
-            self.n_features, self.n_classes, int(self.sparse), _CODES[self.weights], beam,
+            self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights], beam,
             self.slot.size, min(self.n_nodes, _N_TOP) if self.sparse else 0,
         ]  # fmt: skip
         kept = [state if name == "state" else getattr(self, name) for name in ARRAYS]
@@ -401,7 +401,7 @@ def _pack_routers(tree: Tree, sparse: bool) -> dict[str, AnyArray]:
     return {
         "dense_at": dense_at,
         "dense_val": dense_val.ravel(),
-        "router_ptr": _pointers(sizes),
+        "router_ptr": pointers(sizes),
         "router_idx": idx,
         "router_val": val,
     }
@@ -435,16 +435,16 @@ def _pack_leaves(
             dense.append(np.empty(0, PARAM))
         feat.append(features)
     return {
-        "class_ptr": _pointers([leaf.classes.size for leaf in leaves]),
-        "class_ids": _join([leaf.classes for leaf in leaves], INDEX),
-        "leaf_bias": _join([leaf.bias for leaf in leaves], PARAM),
-        "feat_ptr": _pointers([features.size for features in feat]),
-        "feat_idx": _join(feat, INDEX),
-        "block_ptr": _pointers([block.size for block in dense]),
-        "block": _join(dense, PARAM),
-        "row_ptr": _pointers(_join(row_sizes, OFFSET)),
-        "slot": _join(slots, _SLOT),
-        "entry": _join(entries, PARAM),
+        "class_ptr": pointers([leaf.classes.size for leaf in leaves]),
+        "class_ids": join([leaf.classes for leaf in leaves], INDEX),
+        "leaf_bias": join([leaf.bias for leaf in leaves], PARAM),
+        "feat_ptr": pointers([features.size for features in feat]),
+        "feat_idx": join(feat, INDEX),
+        "block_ptr": pointers([block.size for block in dense]),
+        "block": join(dense, PARAM),
+        "row_ptr": pointers(join(row_sizes, OFFSET)),
+        "slot": join(slots, _SLOT),
+        "entry": join(entries, PARAM),
     }
 
 
@@ -458,75 +458,6 @@ def _as_block(leaf: Leaf, sparse: bool, blocks: bool | None) -> bool:
         return blocks
     cost = _ENTRY_COST_SPARSE if sparse else _ENTRY_COST_DENSE
     return cost * int(np.count_nonzero(leaf.weights)) > leaf.weights.size
-
-
-# -- smaller weights -------------------------------------------------------------------------------
-
-
-def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
-    """Return the tree with leaf weights of a smaller type.
-
-    ``"int8"`` has a scale for each class of each leaf: its largest weight is 127.
-    """
-    if packed.weights != "float32":
-        raise ValueError(f"the weights are {packed.weights} already: start from float32 ones")
-    if weights not in _CODES:
-        raise ValueError(f"weights must be one of {', '.join(_CODES)}, got {weights!r}")
-    if weights == "float32":
-        return packed
-    if weights == "float16":
-        limit = np.finfo(np.float16).max
-        halved = replace(
-            packed,
-            weights=weights,
-            block=np.clip(packed.block, -limit, limit).astype(np.float16),
-            entry=np.clip(packed.entry, -limit, limit).astype(np.float16),
-        )
-        return _without_zeros(halved)
-    at_block, at_entry = _class_of_weights(packed)
-    top = np.zeros(packed.class_ids.size, dtype=PARAM)
-    np.maximum.at(top, at_block, np.abs(packed.block))
-    np.maximum.at(top, at_entry, np.abs(packed.entry))
-    # weights too small for a scale that is a normal number become zero
-    scale = np.where(top > 127.0 * np.finfo(PARAM).tiny, top / 127.0, 1.0).astype(PARAM)
-    quantized = replace(
-        packed,
-        weights=weights,
-        block=np.rint(packed.block / scale[at_block]).astype(np.int8),
-        entry=np.rint(packed.entry / scale[at_entry]).astype(np.int8),
-        scale=scale,
-    )
-    return _without_zeros(quantized)
-
-
-def _class_of_weights(packed: PackedTree) -> tuple[AnyArray, AnyArray]:
-    """Return the position in ``class_ids`` that each weight of blocks and of rows belongs to."""
-    k = np.diff(packed.class_ptr)
-    sizes = np.diff(packed.block_ptr)
-    first = np.repeat(packed.class_ptr[:-1], sizes)
-    within = np.arange(packed.block.size) - np.repeat(packed.block_ptr[:-1], sizes)
-    at_block = first + within % np.repeat(k, sizes)
-    leaf_of_row = np.repeat(np.arange(packed.n_leaves), np.diff(packed.feat_ptr))
-    leaf_of_entry = np.repeat(leaf_of_row, np.diff(packed.row_ptr))
-    return at_block, packed.class_ptr[leaf_of_entry] + packed.slot
-
-
-def _without_zeros(packed: PackedTree) -> PackedTree:
-    """Drop entries of sparse rows that have become zero, and rows that have become empty."""
-    kept = packed.entry != 0
-    row_of_entry = np.repeat(np.arange(packed.feat_idx.size), np.diff(packed.row_ptr))[kept]
-    row_sizes = np.bincount(row_of_entry, minlength=packed.feat_idx.size)
-    leaf_of_row = np.repeat(np.arange(packed.n_leaves), np.diff(packed.feat_ptr))
-    is_block = (np.diff(packed.block_ptr) > 0)[leaf_of_row]
-    kept_rows = is_block | (row_sizes > 0)
-    return replace(
-        packed,
-        feat_ptr=_pointers(np.bincount(leaf_of_row[kept_rows], minlength=packed.n_leaves)),
-        feat_idx=packed.feat_idx[kept_rows],
-        row_ptr=_pointers(row_sizes[kept_rows]),
-        slot=packed.slot[kept],
-        entry=packed.entry[kept],
-    )
 
 
 # -- small steps -----------------------------------------------------------------------------------
@@ -554,11 +485,3 @@ def _require_ids(name: str, ids: IndexArray, limit: int) -> None:
 def _require_ascending(name: str, ids: IndexArray, limit: int) -> None:
     _require_ids(name, ids, limit)
     _require(bool(np.all(ids[:-1] < ids[1:])), f"{name} must be ascending")
-
-
-def _pointers(sizes: AnyArray | list[int]) -> OffsetArray:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=OFFSET)]).astype(OFFSET)
-
-
-def _join(parts: list[AnyArray], dtype: type) -> AnyArray:
-    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)

@@ -232,3 +232,55 @@ def unpack_strings(arrays: Mapping[str, AnyArray], name: str) -> list[str]:
     _require(bool(np.all(ptr[:-1] <= ptr[1:])), f"{name}.ptr must rise from 0 to {utf8.size}")
     content = utf8.tobytes()
     return [content[a:b].decode("utf-8") for a, b in pairwise(ptr.tolist())]
+
+
+_STRINGS = ("str", "object")
+_NUMBERS = {"int64": np.int64, "float64": np.float64, "bool": np.bool_}
+
+
+def pack_labels(labels: AnyArray) -> tuple[dict[str, AnyArray], str]:
+    """Return labels as arrays, and what kind they are: a dtype, "str" or "object"."""
+    if labels.dtype.kind in "iu" and labels.size and int(labels.max()) < 2**63:
+        return {"labels": labels.astype(np.int64)}, "int64"
+    if labels.dtype.kind == "f":
+        return {"labels": labels.astype(np.float64)}, "float64"
+    if labels.dtype.kind == "b":
+        return {"labels": labels}, "bool"
+    if all(isinstance(label, str) for label in labels.tolist()):
+        return pack_strings(
+            labels.tolist(), "labels"
+        ), "str" if labels.dtype.kind == "U" else "object"
+    raise ValueError(
+        "a model file holds labels that are integers, floats, booleans or strings; "
+        f"these are {labels.dtype} such as {labels.tolist()[0]!r}"
+    )
+
+
+def label_arrays(kind: str) -> set[str]:
+    """Return the names of the arrays that labels of a kind are stored in."""
+    return {"labels.utf8", "labels.ptr"} if kind in _STRINGS else {"labels"}
+
+
+def unpack_labels(arrays: Mapping[str, AnyArray], kind: str, n_classes: int) -> AnyArray:
+    """Return what :func:`pack_labels` packed; ``ValueError`` if that cannot be."""
+    if kind in _NUMBERS:
+        labels = arrays["labels"]
+        if labels.dtype != _NUMBERS[kind] or labels.shape != (n_classes,):
+            raise ValueError(f"labels must be {n_classes} of {kind}")
+        if kind == "bool" and np.any(labels.view(np.uint8) > 1):
+            raise ValueError("a label is neither true nor false")
+        if kind == "float64" and not np.all(np.isfinite(labels)):
+            raise ValueError("a label is NaN or infinite")
+    elif kind in _STRINGS:
+        texts = unpack_strings(arrays, "labels")
+        longest = max(map(len, texts), default=0)
+        labels = np.empty(len(texts), dtype=object)
+        labels[:] = texts
+        # a fixed-width array takes the longest label's room for each: not if a file abuses that
+        if kind == "str" and longest * len(texts) <= 16 * sum(map(len, texts)) + 2**22:
+            labels = labels.astype(str)
+    else:
+        raise ValueError(f"unknown kind of labels {kind!r}")
+    if len(set(labels.tolist())) != labels.size:
+        raise ValueError("a label occurs twice")
+    return labels

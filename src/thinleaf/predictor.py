@@ -19,18 +19,23 @@ import numpy as np
 import numpy.typing as npt
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
-from thinleaf.inputs import as_rows, class_ids
+from thinleaf.inputs import as_rows, as_writable, class_ids, dense_row, pairs
 from thinleaf.kernels import frozen as kernels
+from thinleaf.kernels.packed import BAD_FEATURE, BAD_LEAF, WRONG_WIDTH, leaf_is_valid
 from thinleaf.kernels.rows import CSR, Rows, n_rows_of
-from thinleaf.packing import PackedTree, WeightType, array_dtypes, quantize
+from thinleaf.packing import PackedTree, WeightType, array_dtypes
 from thinleaf.persist import (
     ModelFileError,
     Section,
+    label_arrays,
+    pack_labels,
     pack_strings,
     read_arrays,
+    unpack_labels,
     unpack_strings,
     write_arrays,
 )
+from thinleaf.quantization import quantize
 from thinleaf.tree import TreeError
 
 if TYPE_CHECKING:
@@ -40,7 +45,6 @@ FORMAT = "thinleaf model"
 VERSION = 1
 
 _FLOAT32 = np.dtype(PARAM)
-_INT32 = np.dtype(INDEX)
 _STEP = (_FLOAT32.itemsize,)
 _MIN_CHUNK = 256
 
@@ -193,10 +197,10 @@ class FrozenTree:
         """
         if values is None:
             if type(x) is not np.ndarray or x.dtype is not _FLOAT32 or x.strides != _STEP:
-                x = _dense_row(x)
+                x = dense_row(x)
             class_id = kernels.top_class(self._table, x)
         else:
-            x, values = _pairs(x, values)
+            x, values = pairs(x, values)
             class_id = kernels.top_class_of_pairs(self._table, x, values)
         if class_id < 0:
             self._fail(class_id, x)
@@ -218,11 +222,10 @@ class FrozenTree:
         self._check_k(k)
         ids, p = np.empty(k, dtype=INDEX), np.empty(k, dtype=ACCUM)
         if values is None:
-            if type(x) is not np.ndarray or x.dtype is not _FLOAT32 or x.strides != _STEP:
-                x = _dense_row(x)
+            x = dense_row(x)
             status = kernels.top_k(self._table, x, ids, p)
         else:
-            x, values = _pairs(x, values)
+            x, values = pairs(x, values)
             status = kernels.top_k_of_pairs(self._table, x, values, ids, p)
         if status < 0:
             self._fail(status, x)
@@ -332,8 +335,8 @@ class FrozenTree:
         """
         if not self._checked:
             for leaf in range(self.n_leaves):
-                if not kernels.leaf_is_valid(self._table, leaf):
-                    self._fail(kernels.BAD_LEAF, None)
+                if not leaf_is_valid(self._table, leaf):
+                    self._fail(BAD_LEAF, None)
 
     # -- other forms of it -------------------------------------------------------------------------
 
@@ -400,7 +403,7 @@ class FrozenTree:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file: safetensors with JSON metadata. A file of that name is replaced."""
         arrays = {f"tree.{name}": array for name, array in self._packed.arrays().items()}
-        labels, kind = _pack_labels(self._labels)
+        labels, kind = pack_labels(self._labels)
         arrays |= labels
         if self._feature_names is not None:
             arrays |= pack_strings(self._feature_names, "features")
@@ -425,7 +428,7 @@ class FrozenTree:
 
     def _rows(self, X: Any) -> Rows:
         if isinstance(X, CSR):  # checked by an estimator
-            return _one_signature(X)
+            return as_writable(X)
         if not hasattr(X, "indptr"):
             with np.errstate(over="ignore"):  # infinity is found below
                 X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=PARAM)
@@ -441,7 +444,7 @@ class FrozenTree:
             rows = as_rows(X)
         if not np.all(np.isfinite(rows.data if isinstance(rows, CSR) else rows)):
             raise ValueError("X contains NaN or infinity, or is too large for float32")
-        return _one_signature(rows)
+        return as_writable(rows)
 
     def _check_k(self, k: Any) -> None:
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
@@ -469,9 +472,9 @@ class FrozenTree:
             self._fail(status, rows)
 
     def _fail(self, status: int, x: Any) -> None:
-        if status == kernels.WRONG_WIDTH:
+        if status == WRONG_WIDTH:
             raise ValueError(f"x has {x.size} features, but the model expects {self.n_features}")
-        if status == kernels.BAD_FEATURE:
+        if status == BAD_FEATURE:
             raise ValueError(
                 f"indices must lie in 0..{self.n_features - 1}, and there must be as many values"
             )
@@ -528,11 +531,11 @@ def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> F
     named = _typed(metadata, "feature_names", bool)
     kind = _typed(metadata, "labels", str)
     own = {f"tree.{name}" for name in array_dtypes(weights)}
-    own |= {"labels.utf8", "labels.ptr"} if kind in _STRINGS else {"labels"}
+    own |= label_arrays(kind)
     own |= {"features.utf8", "features.ptr"} if named else set()
     return FrozenTree(
         packed,
-        _unpack_labels(arrays, kind, packed.n_classes),
+        unpack_labels(arrays, kind, packed.n_classes),
         feature_names=unpack_strings(arrays, "features") if named else None,
         beam=_typed(metadata, "beam", int),
         summary=_typed(metadata, "summary", dict),
@@ -564,97 +567,9 @@ def _typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 _OWN = ("tree", "labels", "features")
-_STRINGS = ("str", "object")
-_NUMBERS = {"int64": np.int64, "float64": np.float64, "bool": np.bool_}
-
-
-def _pack_labels(labels: AnyArray) -> tuple[dict[str, AnyArray], str]:
-    """Return labels as arrays, and what kind they are: a dtype, "str" or "object"."""
-    if labels.dtype.kind in "iu" and labels.size and int(labels.max()) < 2**63:
-        return {"labels": labels.astype(np.int64)}, "int64"
-    if labels.dtype.kind == "f":
-        return {"labels": labels.astype(np.float64)}, "float64"
-    if labels.dtype.kind == "b":
-        return {"labels": labels}, "bool"
-    if all(isinstance(label, str) for label in labels.tolist()):
-        return pack_strings(
-            labels.tolist(), "labels"
-        ), "str" if labels.dtype.kind == "U" else "object"
-    raise ValueError(
-        "a model file holds labels that are integers, floats, booleans or strings; "
-        f"these are {labels.dtype} such as {labels.tolist()[0]!r}"
-    )
-
-
-def _unpack_labels(arrays: Mapping[str, AnyArray], kind: str, n_classes: int) -> AnyArray:
-    if kind in _NUMBERS:
-        labels = arrays["labels"]
-        if labels.dtype != _NUMBERS[kind] or labels.shape != (n_classes,):
-            raise ValueError(f"labels must be {n_classes} of {kind}")
-        if kind == "bool" and np.any(labels.view(np.uint8) > 1):
-            raise ValueError("a label is neither true nor false")
-        if kind == "float64" and not np.all(np.isfinite(labels)):
-            raise ValueError("a label is NaN or infinite")
-    elif kind in _STRINGS:
-        texts = unpack_strings(arrays, "labels")
-        longest = max(map(len, texts), default=0)
-        labels = np.empty(len(texts), dtype=object)
-        labels[:] = texts
-        # a fixed-width array takes the longest label's room for each: not if a file abuses that
-        if kind == "str" and longest * len(texts) <= 16 * sum(map(len, texts)) + 2**22:
-            labels = labels.astype(str)
-    else:
-        raise ValueError(f"unknown kind of labels {kind!r}")
-    if len(set(labels.tolist())) != labels.size:
-        raise ValueError("a label occurs twice")
-    return labels
 
 
 def _unpickled(
     packed: PackedTree, labels: AnyArray, keywords: dict[str, Any], checked: bool
 ) -> FrozenTree:
     return FrozenTree(packed, labels, checked=checked, **keywords)
-
-
-class _Alias:
-    """The memory of an array, said to be writable."""
-
-    def __init__(self, array: AnyArray) -> None:
-        interface = array.__array_interface__
-        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
-        self._kept = array
-
-
-def _one_signature(rows: Rows) -> Rows:
-    """Return rows whose arrays count as writable, as those of a memory-mapped file do not.
-
-    Kernels only read rows, but would be compiled once more for read-only ones.
-    """
-    if isinstance(rows, CSR):
-        return CSR(
-            _writable(rows.indptr), _writable(rows.indices), _writable(rows.data), rows.n_features
-        )
-    return _writable(rows)
-
-
-def _writable(array: AnyArray) -> AnyArray:
-    return array if array.flags.writeable else np.asarray(_Alias(array))
-
-
-def _dense_row(x: Any) -> AnyArray:
-    row = np.ascontiguousarray(x, dtype=PARAM)
-    if row.ndim != 1:
-        raise ValueError(f"a sample is a row of shape (n_features,), got shape {row.shape}")
-    return row
-
-
-def _pairs(indices: Any, values: Any) -> tuple[AnyArray, AnyArray]:
-    if type(indices) is not np.ndarray or indices.dtype is not _INT32 or indices.strides != _STEP:
-        wide = np.ascontiguousarray(indices)
-        if wide.ndim != 1 or (wide.size and wide.dtype.kind not in "iu"):
-            raise ValueError("indices must be integers in one axis")
-        # out of range stays so: the kernel says it
-        indices = np.clip(wide, -1, np.iinfo(INDEX).max).astype(INDEX)
-    if type(values) is not np.ndarray or values.dtype is not _FLOAT32 or values.strides != _STEP:
-        values = _dense_row(values)
-    return indices, values

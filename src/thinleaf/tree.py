@@ -248,7 +248,7 @@ class Tree:
                 done = node + 1
             pieces.append(old[ptr[done] :])
             changed[name] = np.concatenate(pieces).astype(old.dtype, copy=False)
-        return changed | {ptr_name: _pointers(sizes)}
+        return changed | {ptr_name: pointers(sizes)}
 
     def __repr__(self) -> str:
         """Return the shape in one line, without the arrays."""
@@ -408,30 +408,32 @@ def _require_sorted(name: str, ptr: OffsetArray, ids: IndexArray, limit: int) ->
     _require(bool(np.all(rises)), f"{name} must be strictly ascending within a node")
 
 
-def _pointers(sizes: list[int] | OffsetArray) -> OffsetArray:
+def pointers(sizes: list[int] | AnyArray) -> OffsetArray:
+    """Return where ragged parts of these sizes begin and end."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=OFFSET)]).astype(OFFSET)
 
 
-def _join(parts: list[AnyArray], dtype: type) -> AnyArray:
+def join(parts: list[AnyArray], dtype: type) -> AnyArray:
+    """Return all parts in one array, also if there are none."""
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
 
 
 def _pack_routers(routers: Sequence[Router | None]) -> dict[str, AnyArray]:
     return {
-        "router_ptr": _pointers([r.features.size if r else 0 for r in routers]),
-        "router_idx": _join([r.features for r in routers if r], INDEX),
-        "router_val": _join([r.weights for r in routers if r], PARAM),
+        "router_ptr": pointers([r.features.size if r else 0 for r in routers]),
+        "router_idx": join([r.features for r in routers if r], INDEX),
+        "router_val": join([r.weights for r in routers if r], PARAM),
         "bias": np.array([r.bias if r else 0.0 for r in routers], dtype=PARAM),
     }
 
 
 def _pack_leaves(leaves: Sequence[Leaf | None]) -> dict[str, AnyArray]:
     return {
-        "class_ptr": _pointers([leaf.classes.size if leaf else 0 for leaf in leaves]),
-        "class_ids": _join([leaf.classes for leaf in leaves if leaf], INDEX),
-        "leaf_bias": _join([leaf.bias for leaf in leaves if leaf], PARAM),
-        "feat_ptr": _pointers([leaf.features.size if leaf else 0 for leaf in leaves]),
-        "feat_idx": _join([leaf.features for leaf in leaves if leaf], INDEX),
-        "block_ptr": _pointers([leaf.weights.size if leaf else 0 for leaf in leaves]),
-        "block_val": _join([leaf.weights.ravel() for leaf in leaves if leaf], PARAM),
+        "class_ptr": pointers([leaf.classes.size if leaf else 0 for leaf in leaves]),
+        "class_ids": join([leaf.classes for leaf in leaves if leaf], INDEX),
+        "leaf_bias": join([leaf.bias for leaf in leaves if leaf], PARAM),
+        "feat_ptr": pointers([leaf.features.size if leaf else 0 for leaf in leaves]),
+        "feat_idx": join([leaf.features for leaf in leaves if leaf], INDEX),
+        "block_ptr": pointers([leaf.weights.size if leaf else 0 for leaf in leaves]),
+        "block_val": join([leaf.weights.ravel() for leaf in leaves if leaf], PARAM),
     }

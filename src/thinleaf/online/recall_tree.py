@@ -4,7 +4,7 @@ A tree of routers leads an example to a node whose F most frequent labels are it
 regressor for each of them picks the label. Nodes are made when they are first reached. A router
 that is positive leads left, as in the paper.
 
-State and its growth are in :mod:`thinleaf.online.recall_state`.
+State and its growth are in :mod:`thinleaf.online.recall_model`.
 """
 
 from __future__ import annotations
