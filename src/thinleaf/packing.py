@@ -6,6 +6,7 @@ kernels read through one table of addresses. It knows nothing of labels, files o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
@@ -24,7 +25,7 @@ from thinleaf._dtypes import (
 )
 from thinleaf.kernels.packed import ARRAYS, FLOAT16, FLOAT32, INT8
 from thinleaf.probability import Outside
-from thinleaf.tree import Leaf, Router, Tree, TreeError, join, pointers
+from thinleaf.tree import Leaf, Nodes, Router, TreeError, join, pointers
 
 WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 
@@ -340,12 +341,12 @@ def array_dtypes(weights: WeightType) -> dict[str, type]:
 # -- packing ---------------------------------------------------------------------------------------
 
 
-def pack(tree: Tree, outside: Outside, *, sparse: bool, blocks: bool | None = None) -> PackedTree:
+def pack(tree: Nodes, outside: Outside, *, sparse: bool, blocks: bool | None = None) -> PackedTree:
     """Pack a tree whose nodes are numbered breadth-first, as pruning leaves them.
 
     Parameters
     ----------
-    tree : Tree
+    tree : Tree, or any other Nodes
     outside : Outside
         What classes outside a leaf get, by node of the tree.
     sparse : bool
@@ -368,7 +369,7 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool, blocks: bool | None = No
         tree.bias.copy(),
         **_pack_routers(tree, sparse),
         **_pack_leaves(
-            [tree.leaf(int(node)) for node in leaf_nodes], tree.n_features, sparse, blocks
+            (tree.leaf(int(node)) for node in leaf_nodes), tree.n_features, sparse, blocks
         ),
         scale=np.empty(0, PARAM),
         **outside.of_leaves(leaf_nodes),
@@ -377,7 +378,7 @@ def pack(tree: Tree, outside: Outside, *, sparse: bool, blocks: bool | None = No
     return packed
 
 
-def _pack_routers(tree: Tree, sparse: bool) -> dict[str, AnyArray]:
+def _pack_routers(tree: Nodes, sparse: bool) -> dict[str, AnyArray]:
     """Store a router over all features where that is smaller; the others compressed."""
     routers = {int(i): tree.router(int(i)) for i in np.flatnonzero(~tree.is_leaf)}
     dense = [i for i, router in routers.items() if 2 * router.features.size > tree.n_features]
@@ -408,8 +409,10 @@ def _pack_routers(tree: Tree, sparse: bool) -> dict[str, AnyArray]:
 
 
 def _pack_leaves(
-    leaves: list[Leaf], n_features: int, sparse: bool, blocks: bool | None
+    leaves: Iterable[Leaf], n_features: int, sparse: bool, blocks: bool | None
 ) -> dict[str, AnyArray]:
+    classes: list[AnyArray] = []
+    bias: list[AnyArray] = []
     feat: list[AnyArray] = []
     dense: list[AnyArray] = []
     slots: list[AnyArray] = []
@@ -434,10 +437,12 @@ def _pack_leaves(
             row_sizes.append(np.bincount(rows, minlength=features.size))
             dense.append(np.empty(0, PARAM))
         feat.append(features)
+        classes.append(leaf.classes)
+        bias.append(leaf.bias)
     return {
-        "class_ptr": pointers([leaf.classes.size for leaf in leaves]),
-        "class_ids": join([leaf.classes for leaf in leaves], INDEX),
-        "leaf_bias": join([leaf.bias for leaf in leaves], PARAM),
+        "class_ptr": pointers([ids.size for ids in classes]),
+        "class_ids": join(classes, INDEX),
+        "leaf_bias": join(bias, PARAM),
         "feat_ptr": pointers([features.size for features in feat]),
         "feat_idx": join(feat, INDEX),
         "block_ptr": pointers([block.size for block in dense]),

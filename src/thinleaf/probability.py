@@ -14,7 +14,7 @@ import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, AnyArray, IndexArray, OffsetArray
 from thinleaf.inference import Reach
-from thinleaf.tree import Tree
+from thinleaf.tree import Nodes, Tree
 
 _PRIOR_STRENGTH = 1.0
 """How many rows' worth of evidence the class frequencies count for beside a leaf's own counts."""
@@ -58,7 +58,7 @@ class Backoff:
             rows = reach.of(node)
             seen, inverse = np.unique(y[rows], return_inverse=True)
             held = np.bincount(inverse, weights=weight[rows], minlength=seen.size)
-            inside = np.isin(seen, tree.leaf(node).classes, assume_unique=True)
+            inside = np.isin(seen, tree.classes_of(node), assume_unique=True)
             outside = held[~inside].sum() + held[inside & (held <= 1.0)].sum()
             mass[node] = (outside + 0.5) / (held.sum() + 1.0)
             sizes[node] = np.count_nonzero(~inside)
@@ -68,7 +68,7 @@ class Backoff:
         backoff = cls(mass, ptr, np.concatenate(ids).astype(INDEX), np.concatenate(counts), prior)
         return backoff.capped(tree)
 
-    def validate(self, tree: Tree) -> None:
+    def validate(self, tree: Nodes) -> None:
         """Raise ``ValueError`` unless the arrays fit the tree."""
         n, n_ids = tree.n_nodes, self.ids.size
         dtypes = {"mass": ACCUM, "ptr": OFFSET, "ids": INDEX, "counts": ACCUM, "prior": ACCUM}
@@ -89,16 +89,16 @@ class Backoff:
         if not fits:
             raise ValueError("the back-off does not fit the tree")
 
-    def distribution(self, tree: Tree, node: int) -> AccumArray:
+    def distribution(self, tree: Nodes, node: int) -> AccumArray:
         """Return the distribution over classes outside a leaf, of shape (n_classes,)."""
         q = _PRIOR_STRENGTH * self.prior
         at = slice(self.ptr[node], self.ptr[node + 1])
         q[self.ids[at]] += self.counts[at]
-        q[tree.leaf(node).classes] = 0.0
+        q[tree.classes_of(node)] = 0.0
         total = q.sum()
         return q / total if total > 0.0 else q
 
-    def capped(self, tree: Tree, scale: float = 1.0) -> Backoff:
+    def capped(self, tree: Nodes, scale: float = 1.0) -> Backoff:
         """Scale the masses, as far as the leaf's top class stays the most probable of all.
 
         The top of k classes has at least 1/k of the inside mass, so m·max(q) ≤ (1 - m)/k is enough.
@@ -107,7 +107,7 @@ class Backoff:
         mass = self.mass * scale
         for node in np.flatnonzero(tree.is_leaf).tolist():
             top = self.distribution(tree, node).max()
-            k = tree.leaf(node).classes.size
+            k = tree.classes_of(node).size
             mass[node] = min(mass[node], 0.999 / (1.0 + k * top)) if top > 0.0 else 0.0
         return Backoff(mass, self.ptr, self.ids, self.counts, self.prior)
 
@@ -136,12 +136,12 @@ class Outside:
     extra: AccumArray
 
     @classmethod
-    def of(cls, tree: Tree, backoff: Backoff | None, epsilon: float) -> Outside:
+    def of(cls, tree: Nodes, backoff: Backoff | None, epsilon: float) -> Outside:
         """Return a back-off in this form; without one, each outside class gets ``epsilon``."""
         return cls._backoff(tree, backoff) if backoff else cls._epsilon(tree, epsilon)
 
     @classmethod
-    def _backoff(cls, tree: Tree, backoff: Backoff) -> Outside:
+    def _backoff(cls, tree: Nodes, backoff: Backoff) -> Outside:
         prior = _PRIOR_STRENGTH * backoff.prior
         outside = np.zeros(tree.n_nodes, dtype=ACCUM)
         order = np.arange(backoff.ids.size)
@@ -149,7 +149,7 @@ class Outside:
             begin, end = backoff.ptr[node], backoff.ptr[node + 1]
             ids, counts = backoff.ids[begin:end], backoff.counts[begin:end]
             absent = np.ones(tree.n_classes, dtype=np.bool_)
-            absent[tree.leaf(node).classes] = False
+            absent[tree.classes_of(node)] = False
             total = prior[absent].sum() + counts.sum()
             outside[node] = backoff.mass[node] / total if total > 0.0 else 0.0
             order[begin:end] = begin + np.lexsort((ids, -prior[ids], -(prior[ids] + counts)))
@@ -160,12 +160,15 @@ class Outside:
         )  # fmt: skip
 
     @classmethod
-    def _epsilon(cls, tree: Tree, epsilon: float) -> Outside:
-        sizes = np.maximum(np.diff(tree.class_ptr), 1)
+    def _epsilon(cls, tree: Nodes, epsilon: float) -> Outside:
+        leaves = np.flatnonzero(tree.is_leaf)
+        held = [tree.classes_of(node) for node in leaves.tolist()]
+        sizes = np.ones(tree.n_nodes, dtype=ACCUM)
+        sizes[leaves] = [classes.size for classes in held]
         # the top of k classes has at least 1/k: it stays the most probable
         each = np.minimum(epsilon, 0.999 / sizes)
-        total = 1.0 + each * (tree.n_classes - sizes)
-        frequency = np.bincount(tree.class_ids, minlength=tree.n_classes)
+        total: AccumArray = 1.0 + each * (tree.n_classes - sizes)
+        frequency = np.bincount(np.concatenate(held), minlength=tree.n_classes)
         rank = np.lexsort((np.arange(tree.n_classes), -frequency)).astype(INDEX)
         return cls(
             1.0 / total,

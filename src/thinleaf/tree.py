@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -74,6 +74,43 @@ class Leaf:
             np.empty((0, 1), PARAM),
             np.zeros(1, PARAM),
         )
+
+
+class Nodes(Protocol):
+    """What is needed of a tree to predict with it, whatever it is made of."""
+
+    @property
+    def n_features(self) -> int:
+        """Width of a row."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    def children(self) -> IndexArray:
+        """Left and right child, of shape (n_nodes, 2); ``NO_CHILD`` twice for a leaf."""
+
+    @property
+    def bias(self) -> ParamArray:
+        """Of routers; 0 for leaves."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of routers and leaves."""
+
+    @property
+    def is_leaf(self) -> BoolArray:
+        """Mask of the leaves."""
+
+    def router(self, node: int) -> Router:
+        """Return a router."""
+
+    def leaf(self, node: int) -> Leaf:
+        """Return a leaf."""
+
+    def classes_of(self, node: int) -> IndexArray:
+        """Return the classes of a leaf."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -319,13 +356,14 @@ class Tree:
         """Return a view of a leaf."""
         if not self.is_leaf[node]:
             raise ValueError(f"node {node} is a router, not a leaf")
-        classes = slice(self.class_ptr[node], self.class_ptr[node + 1])
         features = self.feat_idx[self.feat_ptr[node] : self.feat_ptr[node + 1]]
         block = self.block_val[self.block_ptr[node] : self.block_ptr[node + 1]]
-        bias = self.leaf_bias[classes]
-        return Leaf(
-            self.class_ids[classes], features, block.reshape(features.size, bias.size), bias
-        )
+        bias = self.leaf_bias[self.class_ptr[node] : self.class_ptr[node + 1]]
+        return Leaf(self.classes_of(node), features, block.reshape(features.size, bias.size), bias)
+
+    def classes_of(self, node: int) -> IndexArray:
+        """Return the classes of a leaf."""
+        return self.class_ids[self.class_ptr[node] : self.class_ptr[node + 1]]
 
     def node(self, node: int) -> Router | Leaf:
         """Return a view of a node."""

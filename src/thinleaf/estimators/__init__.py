@@ -9,7 +9,13 @@ from thinleaf.estimators.online_one_vs_all import OnlineOneVsAllClassifier
 from thinleaf.estimators.recall_tree import RecallTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 
-TREE_CLASSIFIERS = ("AdaptiveSoftmaxTreeClassifier", "SoftmaxTreeClassifier")
+STORABLE = (
+    "AdaptiveSoftmaxTreeClassifier",
+    "LOMTreeClassifier",
+    "OnlineOneVsAllClassifier",
+    "RecallTreeClassifier",
+    "SoftmaxTreeClassifier",
+)
 """What a model file may hold to train on."""
 
 __all__ = [

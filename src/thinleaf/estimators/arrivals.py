@@ -20,6 +20,15 @@ class Arrivals:
         self.labels = labels
         self._sorter = np.argsort(labels, kind="stable")
 
+    @classmethod
+    def from_columns(cls, classes: AnyArray, columns: IndexArray) -> Arrivals:
+        """Return the labels with these :attr:`classes` and :attr:`columns`."""
+        if not np.array_equal(np.sort(columns), np.arange(classes.size)):
+            raise ValueError("the order in which labels have arrived is damaged")
+        labels = np.empty_like(classes)
+        labels[columns] = classes
+        return cls(labels)
+
     @property
     def classes(self) -> AnyArray:
         """Labels in ascending order."""

@@ -1,28 +1,38 @@
-"""What every tree classifier does once it has a tree: freeze, predict, save."""
+"""What every tree classifier does once it has a tree: predict, and be frozen and stored."""
 
 from __future__ import annotations
 
-import os
+import math
+from collections.abc import Mapping
+from dataclasses import fields
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray
-from thinleaf.estimators.files import training_section, training_summary
+from thinleaf.estimators.files import Storable, Types, check_types, training_summary
 from thinleaf.inputs import as_rows
 from thinleaf.kernels.rows import Rows
 from thinleaf.metrics import mean_flops
-from thinleaf.packing import WeightType, pack
+from thinleaf.packing import pack
+from thinleaf.persist import tree_arrays, tree_from_arrays
 from thinleaf.predictor import FrozenTree
 from thinleaf.probability import Backoff, Outside
 from thinleaf.tree import Tree
 
+_FITTED: Types = {
+    "coverage_": (float, int), "epsilon_": (float, int), "history_": (list,),
+    "n_features_in_": (int,), "n_iter_": (int,), "sparse_input_": (bool,),
+}  # fmt: skip
+_OF_SOME: Types = {"best_round_": (int,), "best_sweep_": (int,), "ended_": (str,)}
+"""Fitted attributes that are plain values, and their types."""
 
-class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+
+class BaseTreeClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     """Prediction with a fitted ``tree_``; subclasses fit it.
 
     Attributes
@@ -41,39 +51,6 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     backoff_: Backoff | None
     epsilon_: float
     sparse_input_: bool
-
-    def freeze(self, *, beam: int = 1, weights: WeightType = "float32") -> FrozenTree:
-        """Return the model in the form that is deployed: packed, immutable, without training.
-
-        Parameters
-        ----------
-        beam : int
-            How many paths a row takes; 1 is the papers' single path.
-        weights : {"float32", "float16", "int8"}
-            Type of the leaf weights; see :meth:`FrozenTree.quantization_report`.
-
-        Returns
-        -------
-        model : FrozenTree
-        """
-        model = self._predictor
-        if weights != "float32":
-            model = model.quantized(weights)
-        return model.with_beam(beam) if beam != 1 else model
-
-    def save(self, path: str | os.PathLike[str], *, trainable: bool = False) -> None:
-        """Write the frozen model to a file that :func:`thinleaf.load` opens.
-
-        Parameters
-        ----------
-        path : path-like
-        trainable : bool
-            Also write what :func:`thinleaf.load_estimator` needs to give this estimator back.
-        """
-        model = self.freeze()
-        if trainable:
-            model = model.with_sections(training=training_section(self))
-        model.save(path)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the top class of the leaf that each row reaches.
@@ -188,8 +165,37 @@ class BaseTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pack(self.tree_, outside, sparse=self.sparse_input_),
             self.classes_,
             feature_names=None if names is None else [str(name) for name in names],
-            summary=training_summary(self),
+            summary=training_summary(self) | {"coverage": float(self.coverage_)},
         )
+
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        arrays: dict[str, AnyArray] = tree_arrays(self.tree_, "tree.")
+        if self.backoff_ is not None:
+            arrays |= {f"backoff.{f.name}": getattr(self.backoff_, f.name) for f in fields(Backoff)}
+        names = [*_FITTED, *_OF_SOME]
+        return arrays, {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
+    ) -> None:
+        check_types(fitted, _FITTED, _OF_SOME)
+        if fitted["n_features_in_"] != model.n_features:
+            raise ValueError(f"the estimator has {fitted['n_features_in_']} features")
+        if not fitted["epsilon_"] >= 0.0 or not math.isfinite(fitted["epsilon_"]):
+            raise ValueError(f"epsilon_ cannot be {fitted['epsilon_']}")
+        if not all(type(entry) is dict for entry in fitted["history_"]):
+            raise ValueError("history_ must be a list of objects")
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        size = {"n_features": model.n_features, "n_classes": model.n_classes}
+        self.classes_ = model.labels.copy()
+        self.tree_ = tree_from_arrays(arrays, "tree.", **size)
+        self.backoff_ = None
+        if "backoff.mass" in arrays:
+            self.backoff_ = Backoff(
+                **{f.name: arrays[f"backoff.{f.name}"].copy() for f in fields(Backoff)}
+            )
+            self.backoff_.validate(self.tree_)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}

@@ -1,11 +1,11 @@
-"""What a model file carries of an estimator: a summary, and on demand all that training left."""
+"""Estimators in model files: the frozen model, a summary, and on demand all that training left."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
-from dataclasses import fields
+from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,64 @@ from sklearn.base import BaseEstimator
 
 from thinleaf._dtypes import AnyArray
 from thinleaf._version import __version__
-from thinleaf.persist import ModelFileError, Section, tree_arrays, tree_from_arrays
-from thinleaf.predictor import load
-from thinleaf.probability import Backoff
-
-_NEEDED: dict[str, tuple[type, ...]] = {
-    "coverage_": (float, int), "epsilon_": (float, int), "history_": (list,),
-    "n_features_in_": (int,), "n_iter_": (int,), "sparse_input_": (bool,),
-}  # fmt: skip
-_FITTED = _NEEDED | {"best_round_": (int,), "best_sweep_": (int,), "ended_": (str,)}
-"""Fitted attributes that are plain values, and their types."""
+from thinleaf.packing import WeightType
+from thinleaf.persist import ModelFileError, Section
+from thinleaf.predictor import FrozenTree, load
 
 _LOCAL = ("checkpoint",)
 """Parameters that name files: they stay on the machine, and no model file may set them."""
+
+
+class Storable(BaseEstimator):  # type: ignore[misc]
+    """An estimator that can be frozen and saved; subclasses say what it consists of."""
+
+    @property
+    @abstractmethod
+    def _predictor(self) -> FrozenTree:
+        """The frozen form."""
+
+    @abstractmethod
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return what ``fit`` has left: arrays, and values that JSON can hold."""
+
+    @abstractmethod
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
+    ) -> None:
+        """Take over what :meth:`_stored` returned; raise ``ValueError`` if it cannot be."""
+
+    def freeze(self, *, beam: int = 1, weights: WeightType = "float32") -> FrozenTree:
+        """Return the model in the form that is deployed: packed, immutable, without training.
+
+        Parameters
+        ----------
+        beam : int
+            How many paths a row takes; 1 is the papers' single path.
+        weights : {"float32", "float16", "int8"}
+            Type of the leaf weights; see :meth:`FrozenTree.quantization_report`.
+
+        Returns
+        -------
+        model : FrozenTree
+        """
+        model = self._predictor
+        if weights != "float32":
+            model = model.quantized(weights)
+        return model.with_beam(beam) if beam != 1 else model
+
+    def save(self, path: str | os.PathLike[str], *, trainable: bool = False) -> None:
+        """Write the frozen model to a file that :func:`thinleaf.load` opens.
+
+        Parameters
+        ----------
+        path : path-like
+        trainable : bool
+            Also write what :func:`thinleaf.load_estimator` needs to give this estimator back.
+        """
+        model = self.freeze()
+        if trainable:
+            model = model.with_sections(training=training_section(self))
+        model.save(path)
 
 
 def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
@@ -35,11 +80,10 @@ def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
         "estimator": type(estimator).__name__,
         "thinleaf": __version__,
         "parameters": {k: v for k, v in parameters.items() if _is_json(v) and v is not None},
-        "coverage": float(estimator.coverage_),
     }
 
 
-def training_section(estimator: BaseEstimator) -> Section:
+def training_section(estimator: Storable) -> Section:
     """Return all that :func:`load_estimator` needs, beside the frozen model."""
     parameters = _parameters(estimator)
     for name, value in parameters.items():
@@ -48,15 +92,12 @@ def training_section(estimator: BaseEstimator) -> Section:
                 f"{name} cannot be written to a model file: it is a {type(value).__name__}; "
                 "save with trainable=False, or set a plain value"
             )
-    arrays: dict[str, AnyArray] = tree_arrays(estimator.tree_, "tree.")
-    if estimator.backoff_ is not None:
-        arrays |= {
-            f"backoff.{f.name}": getattr(estimator.backoff_, f.name) for f in fields(Backoff)
-        }
-    fitted = {
-        name: _plain(getattr(estimator, name)) for name in _FITTED if hasattr(estimator, name)
+    arrays, fitted = estimator._stored()
+    metadata = {
+        "estimator": type(estimator).__name__,
+        "parameters": parameters,
+        "fitted": {name: plain(value) for name, value in fitted.items()},
     }
-    metadata = {"estimator": type(estimator).__name__, "parameters": parameters, "fitted": fitted}
     return Section(arrays, metadata)
 
 
@@ -69,8 +110,8 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator : SoftmaxTreeClassifier or AdaptiveSoftmaxTreeClassifier
-        Fitted. It predicts as before, and ``warm_start`` goes on from its tree.
+    estimator : the class that was saved
+        Fitted. It predicts as before; ``warm_start`` or ``partial_fit`` go on from there.
 
     Raises
     ------
@@ -85,56 +126,51 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
         )
     try:
         with np.errstate(all="ignore"):
-            estimator = _rebuild(model.sections["training"], model.n_features, model.n_classes)
-            estimator.classes_ = model.labels.copy()
+            estimator = _rebuild(model.sections["training"], model)
             if model.feature_names is not None:
                 estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
-            estimator.freeze()  # the tree and what it gives to classes outside leaves fit
+            estimator.freeze()  # what has been restored fits together
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} holds no valid estimator: {error}") from error
     return estimator
 
 
-def _rebuild(section: Section, n_features: int, n_classes: int) -> Any:
+def _rebuild(section: Section, model: FrozenTree) -> Any:
     from thinleaf import estimators
 
     name, fitted = section.metadata["estimator"], section.metadata["fitted"]
-    if name not in estimators.TREE_CLASSIFIERS:
+    if name not in estimators.STORABLE:
         raise ValueError(f"unknown estimator {name!r}")
-    if type(fitted) is not dict or not _NEEDED.keys() <= fitted.keys() <= _FITTED.keys():
+    if type(fitted) is not dict:
         raise ValueError("unknown fitted attributes")
-    for key, value in fitted.items():
-        if type(value) not in _FITTED[key]:
-            raise ValueError(f"{key} cannot be {type(value).__name__}")
-    if fitted["n_features_in_"] != n_features:
-        raise ValueError(f"the estimator has {fitted['n_features_in_']} features")
-    if not fitted["epsilon_"] >= 0.0 or not math.isfinite(fitted["epsilon_"]):
-        raise ValueError(f"epsilon_ cannot be {fitted['epsilon_']}")
     parameters = dict(section.metadata["parameters"])
-    if not all(type(entry) is dict for entry in fitted["history_"]):
-        raise ValueError("history_ must be a list of objects")
     if any(parameters.get(local) is not None for local in _LOCAL):
         raise ValueError("a model file may not name other files")
     estimator = getattr(estimators, name)(**parameters)
     estimator._validate_params()
-    for key, value in fitted.items():
-        setattr(estimator, key, value)
-    size = {"n_features": n_features, "n_classes": n_classes}
-    estimator.tree_ = tree_from_arrays(section.arrays, "tree.", **size)
-    estimator.backoff_ = None
-    if "backoff.mass" in section.arrays:
-        arrays = {f.name: section.arrays[f"backoff.{f.name}"].copy() for f in fields(Backoff)}
-        estimator.backoff_ = Backoff(**arrays)
-        estimator.backoff_.validate(estimator.tree_)
+    estimator._restore(section.arrays, fitted, model)
     return estimator
+
+
+Types = Mapping[str, tuple[type, ...]]
+
+
+def check_types(values: Mapping[str, Any], needed: Types, optional: Types | None = None) -> None:
+    """Raise ``ValueError`` unless values have the names and types that are asked for."""
+    types = {**needed, **(optional or {})}
+    if not needed.keys() <= values.keys() <= types.keys():
+        raise ValueError("unknown fitted attributes")
+    for name, value in values.items():
+        if type(value) not in types[name]:
+            raise ValueError(f"{name} cannot be {type(value).__name__}")
 
 
 def _parameters(estimator: BaseEstimator) -> dict[str, Any]:
     parameters = estimator.get_params(deep=False)
-    return {name: _plain(value) for name, value in parameters.items() if name not in _LOCAL}
+    return {name: plain(value) for name, value in parameters.items() if name not in _LOCAL}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a Python number for a NumPy one."""
     return value.item() if isinstance(value, np.generic) else value
 

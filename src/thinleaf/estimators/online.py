@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
@@ -11,24 +10,29 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.arrivals import Arrivals
+from thinleaf.estimators.files import Storable, check_types, training_summary
 from thinleaf.estimators.progress import ProgressLines
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.inputs import as_rows, as_weights, hashed
+from thinleaf.kernels.hashing import hash_features
 from thinleaf.kernels.rows import Rows
 from thinleaf.online.flow import LOSSES
-from thinleaf.online.growing import OnlineModel, flattened, restored
+from thinleaf.online.growing import OnlineModel, checked, flattened, restored
 from thinleaf.online.linear import Learning
 from thinleaf.online.progressive import ProgressiveLoss
 from thinleaf.online.rows import Stream
 from thinleaf.online.shortlist import Shortlists, spread
+from thinleaf.packing import pack
+from thinleaf.predictor import FrozenTree
+from thinleaf.probability import Backoff, Outside
 
 Loss: TypeAlias = Literal["logistic", "squared"]
 
@@ -36,7 +40,7 @@ _CHUNK = 1 << 14
 """Rows learned between two looks at interrupts and progress."""
 
 
-class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     """Everything but the model.
 
     Attributes
@@ -81,7 +85,7 @@ class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: npt.ArrayLike) -> Self:
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Forget everything and learn rows in ``n_passes`` passes.
 
         Parameters
@@ -89,6 +93,8 @@ class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
             Labels: integers or strings.
+        sample_weight : array-like of shape (n_rows,), optional
+            Importance of each row.
 
         Returns
         -------
@@ -96,13 +102,14 @@ class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         self._validate_params()
         X, y = self._read(X, y, first=True)
+        weights = as_weights(sample_weight, y.size)
         self._start(X)
         rng = np.random.default_rng(seed_sequence(self.random_state))
-        stream = self._arrive(X, y, np.ones(y.size, dtype=ACCUM))
+        stream = self._arrive(X, y, weights)
         self._announce()
+        rows = np.flatnonzero(weights > 0.0).astype(INDEX)
         for _ in range(self.n_passes):
-            order = rng.permutation(y.size) if self.shuffle else np.arange(y.size)
-            self._learn(stream, order.astype(INDEX))
+            self._learn(stream, rng.permutation(rows) if self.shuffle else rows)
         return self
 
     def partial_fit(
@@ -306,51 +313,63 @@ class BaseOnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _spread(self, nodes: IndexArray, scores: AccumArray) -> Iterator[Shortlists]:
         return spread(self.model_, nodes, scores, self.counts_)
 
-    # -- state -------------------------------------------------------------------------------------
+    # -- frozen and stored -------------------------------------------------------------------------
 
-    def state_arrays(self) -> dict[str, AnyArray]:
-        """Return copies of all that learning changes, as plain arrays by name.
-
-        A classifier of the same parameters made from them with :meth:`from_state_arrays` predicts
-        alike, and goes on learning alike, to the last bit.
-        """
+    @property
+    def _predictor(self) -> FrozenTree:
         check_is_fitted(self, "arrivals_")
-        labels = self.arrivals_.labels
-        if labels.dtype.kind == "O":
-            labels = np.array(labels.tolist())
-        meta = {"dense": self.dense_, "n_features": int(self.n_features_in_)}
-        return {
-            "meta": np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8).copy(),
-            "labels": labels.copy(),
+        tree = self.model_.unrolled(self.counts_.size).with_classes(self.arrivals_.columns)
+        if self.hash_bits is not None:
+            features = np.arange(self.n_features_in_, dtype=INDEX)
+            tree = tree.with_features(hash_features(features, self.hash_bits))
+        prior = (self.counts_ + 1.0)[self.arrivals_.columns]
+        backoff = Backoff(
+            tree.mass,
+            np.zeros(tree.n_nodes + 1, dtype=OFFSET),
+            np.empty(0, dtype=INDEX),
+            np.empty(0, dtype=ACCUM),
+            prior / prior.sum(),
+        )
+        outside = Outside.of(tree, backoff.capped(tree), 0.0)
+        names = getattr(self, "feature_names_in_", None)
+        return FrozenTree(
+            pack(tree, outside, sparse=not self.dense_),
+            self.classes_,
+            feature_names=None if names is None else [str(name) for name in names],
+            summary=training_summary(self),
+        )
+
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        check_is_fitted(self, "arrivals_")
+        state = self.model_.trimmed(self.counts_.size)
+        arrays: dict[str, AnyArray] = {
+            "arrivals": self.arrivals_.columns,
             "counts": self.counts_.copy(),
             "progress": self.progressive_.as_array(),
-        } | flattened(self.model_.state, "model.")
+        }
+        arrays |= flattened(state, "model.")
+        return arrays, {"dense_": self.dense_, "n_features_in_": self.n_features_in_}
 
-    def from_state_arrays(self, arrays: Mapping[str, AnyArray]) -> Self:
-        """Take over what :meth:`state_arrays` of a classifier of the same parameters returned.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        missing = {"meta", "labels", "counts", "progress"} - set(arrays)
-        if missing:
-            raise ValueError(f"the stored state lacks {', '.join(sorted(missing))}")
-        meta = json.loads(bytes(arrays["meta"]))
-        self.dense_ = bool(meta["dense"])
-        self.n_features_in_ = int(meta["n_features"])
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
+    ) -> None:
+        check_types(fitted, {"dense_": (bool,), "n_features_in_": (int,)})
+        self.dense_, self.n_features_in_ = fitted["dense_"], fitted["n_features_in_"]
+        if self.n_features_in_ != model.n_features:
+            raise ValueError(f"the estimator has {self.n_features_in_} features")
+        if self.dense_ and self.hash_bits is not None:
+            raise ValueError("hashed rows are sparse")
         n_features = self.n_features_in_ if self.hash_bits is None else 1 << self.hash_bits
         self.model_ = self._new_model(n_features, dense=self.dense_)
         self.model_.state = restored(self.model_.state, arrays, "model.")
-        self.arrivals_ = Arrivals(np.asarray(arrays["labels"]).copy())
-        self.counts_ = np.array(arrays["counts"], dtype=ACCUM)
-        self.progressive_ = ProgressiveLoss.from_array(arrays["progress"])
-        return self
+        self.model_.check(model.n_classes)
+        columns = checked("arrivals", np.empty(0, INDEX), arrays)
+        self.arrivals_ = Arrivals.from_columns(model.labels, columns)
+        self.counts_ = checked("counts", np.empty(0, ACCUM), arrays)
+        if self.counts_.shape != (model.n_classes,) or not np.all(self.counts_ >= 0.0):
+            raise ValueError("counts must be one number a class")
+        progress = checked("progress", np.empty((0, 2), OFFSET), arrays)
+        self.progressive_ = ProgressiveLoss.from_array(progress)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -35,11 +35,11 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         Whether regressors see which nodes the example has passed.
     router_weight : {"entropy", "example"}
         The weight of an example for a router: how many bits its choice of side makes, or its own.
-    negatives : {"all", "known"}
+    negatives : {"known", "all"}
         Which weights of a regressor learn from an example of another class, if rows are sparse:
-        those of all its features, or of those alone that the regressor's own class has had. The
-        latter takes memory for the pairs of class and feature that occur, much less than the former
-        if there are many classes.
+        those of features that the regressor's own class has had, or of all features. The former
+        takes memory for the pairs of class and feature that occur, much less than the latter, with
+        next to no effect on errors.
     loss, router_loss : {"logistic", "squared"}
         Of regressors and of routers.
     learning_rate, router_learning_rate : float
@@ -100,7 +100,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         bound_multiplier: float = 1.0,
         path_features: bool = True,
         router_weight: str = "entropy",
-        negatives: str = "all",
+        negatives: str = "known",
         loss: Loss = "logistic",
         router_loss: Loss = "logistic",
         learning_rate: float = 1.0,

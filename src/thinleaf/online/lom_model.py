@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, NO_CHILD, OFFSET, AccumArray, IndexArray
+from thinleaf._dtypes import ACCUM, INDEX, NO_CHILD, OFFSET, PARAM, AccumArray, IndexArray
 from thinleaf.kernels.rows import Rows, n_rows_of
-from thinleaf.online.growing import with_models, with_slots
+from thinleaf.online.growing import (
+    check_models,
+    check_scales,
+    check_tables,
+    first_models,
+    require,
+    with_models,
+    with_slots,
+)
 from thinleaf.online.linear import Scratch, new_models, new_scratch
 from thinleaf.online.lom_tree import (
+    DEEPEST,
+    LEFT,
     MAJORITY,
+    N_ROUTERS,
+    PARENT,
+    RIGHT,
+    ROOT,
+    ROUTER,
     SEEN,
     LomTree,
     Settings,
@@ -17,7 +32,16 @@ from thinleaf.online.lom_tree import (
     learn_rows,
 )
 from thinleaf.online.rows import Stream, longest, new_scales
-from thinleaf.online.tables import EMPTY, LOG_SIZE, START, enlarged, new_tables, padded
+from thinleaf.online.tables import (
+    EMPTY,
+    LOG_SIZE,
+    START,
+    enlarged,
+    first_owners,
+    new_tables,
+    padded,
+)
+from thinleaf.online.unrolled import Unrolled, breadth_first, no_weights, plain_weights
 
 _AHEAD = 1.0 + 1e-9
 """What puts the prediction before labels that are as frequent."""
@@ -36,6 +60,7 @@ class LomTreeModel:
 
     def __init__(self, n_features: int, settings: Settings, *, dense: bool) -> None:
         self.settings = settings
+        self._n_features = n_features
         self.state = LomTree(
             _new_nodes(1),
             np.zeros((1, 4), dtype=ACCUM),
@@ -100,6 +125,61 @@ class LomTreeModel:
         counts[0] *= _AHEAD
         return keys[held][order], counts
 
+    def unrolled(self, n_classes: int) -> Unrolled:
+        """Return the tree that predicts as this model does now."""
+        state = self.state
+        children, source = breadth_first(ROOT, self._next_nodes)
+        is_leaf = children[:, 0] == NO_CHILD
+        router = np.where(is_leaf, 0, state.nodes[source, ROUTER])
+        counts = [
+            self._counts(node) if leaf else (np.empty(0, INDEX), np.empty(0, ACCUM))
+            for node, leaf in zip(source.tolist(), is_leaf, strict=True)
+        ]
+        # f(x) > 0 leads right here; there, f(x) >= 0 does, so that sides are swapped
+        return Unrolled(
+            children,
+            router,
+            np.where(is_leaf, 0, -state.routers.bias[router, 0]).astype(PARAM),
+            -plain_weights(state.routers, state.scales, state.routers.bias.shape[0]),
+            [labels for labels, _ in counts],
+            [np.log(count).astype(PARAM) for _, count in counts],
+            np.array([self.outside(node) for node in source], dtype=ACCUM),
+            no_weights(n_classes, self._n_features),
+        )
+
+    def _next_nodes(self, node: int) -> tuple[int, int] | None:
+        left, right = self.state.nodes[node, : RIGHT + 1].tolist()
+        return None if left == NO_CHILD else (right, left)
+
+    def trimmed(self, n_classes: int) -> LomTree:
+        """Return the state without room for what is to come."""
+        state = self.state
+        n, n_routers = state.sizes[: N_ROUTERS + 1].tolist()
+        return LomTree(
+            state.nodes[:n],
+            state.stats[:n],
+            first_owners(state.labels, n),
+            first_models(state.routers, max(n_routers, 1), 0),
+            state.scales,
+            state.sizes,
+        )
+
+    def check(self, n_classes: int) -> None:
+        """Raise ``ValueError`` unless kernels may work with a state that was stored."""
+        state, n_features = self.state, self._n_features
+        n, n_routers = state.nodes.shape[0], (state.nodes.shape[0] - 1) // 2
+        require(state.nodes.shape == (n, 5) and n % 2 == 1, "nodes must have five columns")
+        sizes = state.sizes
+        require(sizes.shape == (3,) and sizes[:DEEPEST].tolist() == [n, n_routers], "sizes differ")
+        require(state.stats.shape == (n, 4), "stats must have four columns")
+        majority = state.nodes[:, MAJORITY]
+        require(bool(np.all((majority >= EMPTY) & (majority < n_classes))), "labels out of range")
+        depth = _check_structure(state.nodes)
+        require(depth <= sizes[DEEPEST] <= self.settings.max_depth, "the tree is too deep")
+        check_tables("labels", state.labels, n, n_classes)
+        check_models("routers", state.routers, max(n_routers, 1), n_features, 0)
+        check_scales(state.scales, n_features)
+
     def _scratch(self, X: Rows) -> Scratch:
         return new_scratch(longest(X), 0, dense=isinstance(X, np.ndarray))
 
@@ -121,3 +201,27 @@ class LomTreeModel:
 
 def _new_nodes(n_nodes: int) -> IndexArray:
     return np.full((n_nodes, 5), NO_CHILD, dtype=INDEX)
+
+
+def _check_structure(nodes: IndexArray) -> int:
+    """Raise ``ValueError`` unless nodes are a tree, each inner one with a router; return its depth.
+
+    Nodes take each other's places over time, so children may come before their parent.
+    """
+    n = nodes.shape[0]
+    require(bool(np.all((nodes[:, :PARENT] >= NO_CHILD) & (nodes[:, :PARENT] < n))), "no tree")
+    inner = np.flatnonzero(nodes[:, LEFT] != NO_CHILD)
+    require(np.array_equal(np.sort(nodes[inner, ROUTER]), np.arange(inner.size)), "no routers")
+    require(nodes[ROOT, PARENT] == NO_CHILD, "the root must have no parent")
+    level, n_reached, depth = np.array([ROOT]), 1, 0
+    while True:
+        level = level[nodes[level, LEFT] != NO_CHILD]
+        below = nodes[level, :PARENT]
+        n_reached += below.size
+        require(bool(np.all(below >= 0)) and n_reached <= n, "no tree")
+        require(bool(np.all(nodes[below, PARENT] == level[:, None])), "a parent is wrong")
+        if below.size == 0:
+            break
+        level, depth = below.ravel(), depth + 1
+    require(n_reached == n, "no tree")
+    return depth

@@ -6,10 +6,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, IndexArray, OffsetArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    NO_CHILD,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    IndexArray,
+    OffsetArray,
+)
 from thinleaf.kernels._jit import bare_kernel
 from thinleaf.kernels.rows import Rows, n_rows_of
-from thinleaf.online.growing import with_models, with_slots
+from thinleaf.online.growing import (
+    check_models,
+    check_scales,
+    first_models,
+    require,
+    with_models,
+    with_slots,
+)
 from thinleaf.online.linear import (
     MOST_MODELS,
     Learning,
@@ -24,6 +40,7 @@ from thinleaf.online.linear import (
 )
 from thinleaf.online.rows import Row, Scales, Stream, longest, new_scales, observe, prepare
 from thinleaf.online.tables import EMPTY
+from thinleaf.online.unrolled import Unrolled, no_weights, plain_weights
 
 
 class OneVsAll(NamedTuple):
@@ -48,6 +65,7 @@ class OneVsAllModel:
 
     def __init__(self, n_features: int, settings: Learning, *, dense: bool) -> None:
         self.settings = settings
+        self._n_features = n_features
         self.state = OneVsAll(
             new_models(1, n_features, 0, dense=dense),
             new_scales(n_features),
@@ -92,6 +110,32 @@ class OneVsAllModel:
     def outside(self, node: int) -> float:
         """Return 0: there are no other classes."""
         return 0.0
+
+    def unrolled(self, n_classes: int) -> Unrolled:
+        """Return the tree that predicts as this model does now: one leaf."""
+        state, classes = self.state, self.candidates(0)
+        return Unrolled(
+            np.full((1, 2), NO_CHILD, dtype=INDEX),
+            np.zeros(1, dtype=INDEX),
+            np.zeros(1, dtype=PARAM),
+            no_weights(1, self._n_features),
+            [classes],
+            [state.regressors.bias[classes, 0]],
+            np.zeros(1, dtype=ACCUM),
+            plain_weights(state.regressors, state.scales, n_classes),
+        )
+
+    def trimmed(self, n_classes: int) -> OneVsAll:
+        """Return the state without room for what is to come."""
+        return self.state._replace(regressors=first_models(self.state.regressors, n_classes, 0))
+
+    def check(self, n_classes: int) -> None:
+        """Raise ``ValueError`` unless kernels may work with a state that was stored."""
+        state = self.state
+        fits = state.n_classes.shape == (1,) and 0 < state.n_classes[0] <= n_classes
+        require(fits, "n_classes is out of range")
+        check_models("regressors", state.regressors, n_classes, self._n_features, 0)
+        check_scales(state.scales, self._n_features)
 
     def _scratch(self, X: Rows) -> Scratch:
         return new_scratch(longest(X), 0, dense=isinstance(X, np.ndarray))

@@ -57,7 +57,18 @@ class ProgressiveLoss:
 
     @classmethod
     def from_array(cls, counts: OffsetArray) -> ProgressiveLoss:
-        """Return what :meth:`as_array` was taken from."""
+        """Return what :meth:`as_array` was taken from; raise ``ValueError`` if there is no such."""
+        n = len(counts) - 2
+        due = [0] + [1 << i for i in range(n)]
+        valid = (
+            n >= 0
+            and counts.shape == (n + 2, 2)
+            and counts[:-1, 0].tolist() == due
+            and due[-1] <= counts[-1, 0] < max(1, 2 * due[-1])
+            and bool(np.all((counts[:, 1] >= 0) & (counts[:, 1] <= counts[:, 0])))
+        )
+        if not valid:
+            raise ValueError("the stored progressive loss is damaged")
         out = cls()
         for n_examples, n_mistakes in counts[1:-1].tolist():
             out.n_examples, out.n_mistakes = n_examples, n_mistakes

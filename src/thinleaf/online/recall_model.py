@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, NO_CHILD, OFFSET, AccumArray, IndexArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    NO_CHILD,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    IndexArray,
+    ParamArray,
+)
 from thinleaf.kernels.rows import Rows, n_rows_of
-from thinleaf.online.frozen import FrozenRecallTree
-from thinleaf.online.growing import with_models, with_slots
+from thinleaf.online.growing import (
+    check_models,
+    check_scales,
+    check_tables,
+    first_models,
+    require,
+    with_models,
+    with_slots,
+)
 from thinleaf.online.histogram import (
+    BOUND,
     HELD,
     MOST_CANDIDATES,
     TOTAL,
+    Histograms,
     enlarged_histograms,
     new_histograms,
 )
 from thinleaf.online.linear import Scratch, new_models, new_scratch
 from thinleaf.online.recall_tree import (
     DEPTH,
+    LEFT,
+    N_CANDIDATES,
+    N_NODES,
+    RIGHT,
+    ROOT,
     RecallTree,
     Settings,
     learn_rows,
@@ -25,6 +48,10 @@ from thinleaf.online.recall_tree import (
     score_rows,
 )
 from thinleaf.online.rows import Stream, longest, new_scales
+from thinleaf.online.tables import EMPTY, find, first_owners
+from thinleaf.online.unrolled import Unrolled, breadth_first, plain_weights
+
+_NONE = np.empty(0, dtype=INDEX)
 
 
 class RecallTreeModel:
@@ -40,6 +67,7 @@ class RecallTreeModel:
 
     def __init__(self, n_features: int, settings: Settings, *, dense: bool) -> None:
         self.settings = settings
+        self._n_features = n_features
         self.state = RecallTree(
             _new_nodes(1),
             new_histograms(1, settings.max_candidates or MOST_CANDIDATES),
@@ -92,9 +120,100 @@ class RecallTreeModel:
         stats = self.state.histograms.stats[node]
         return float((max(stats[TOTAL] - stats[HELD], 0.0) + 0.5) / (stats[TOTAL] + 1.0))
 
-    def freeze(self) -> FrozenRecallTree:
-        """Return a copy that only predicts, quickly for single rows, too."""
-        return FrozenRecallTree(self.state, self.settings)
+    def unrolled(self, n_classes: int) -> Unrolled:
+        """Return the tree that predicts as this model does now."""
+        state = self.state
+        children, source = breadth_first(ROOT, self._next_nodes)
+        is_leaf = children[:, 0] == NO_CHILD
+        nodes = list(zip(source.tolist(), is_leaf, strict=True))
+        classes = [self.candidates(node) if leaf else _NONE for node, leaf in nodes]
+        # f(x) > 0 leads left here; there, f(x) >= 0 leads right
+        return Unrolled(
+            children,
+            source,
+            np.where(is_leaf, 0, -state.routers.bias[source, 0]).astype(PARAM),
+            -plain_weights(state.routers, state.scales, int(state.sizes[N_NODES])),
+            classes,
+            [self._path_bias(node, ids) for (node, _), ids in zip(nodes, classes, strict=True)],
+            np.array([self.outside(node) for node, _ in nodes], dtype=ACCUM),
+            plain_weights(state.regressors, state.scales, n_classes),
+        )
+
+    def _next_nodes(self, node: int) -> tuple[int, int] | None:
+        """Return where rows may go from a node, ``-1 - node`` if they stop; None if all do."""
+        left, right = self.state.nodes[node, :DEPTH].tolist()
+        if left == NO_CHILD:
+            return None
+        bound = self.state.histograms.stats[:, BOUND]
+        below = [-1 - node if bound[node] > bound[child] else child for child in (left, right)]
+        return None if below[0] == below[1] else (below[0], below[1])
+
+    def _path_bias(self, node: int, classes: IndexArray) -> ParamArray:
+        """Return the biases of candidates, weights of the path to their node included."""
+        bias = self.state.regressors.bias[classes, 0].astype(ACCUM)
+        paths = self.state.regressors.extra
+        parents = self._parents
+        while self.settings.path_features and node > ROOT:
+            for c, class_id in enumerate(classes):
+                slot = find(paths, node, class_id)
+                bias[c] += paths.values[slot, 0] if slot != EMPTY else 0.0
+            node = parents[node]
+        out: ParamArray = bias.astype(PARAM)
+        return out
+
+    @property
+    def _parents(self) -> IndexArray:
+        nodes = self.state.nodes[: self.state.sizes[N_NODES]]
+        parents = np.full(nodes.shape[0], EMPTY, dtype=INDEX)
+        for side in (LEFT, RIGHT):
+            inner = np.flatnonzero(nodes[:, side] != NO_CHILD)
+            parents[nodes[inner, side]] = inner
+        return parents
+
+    def trimmed(self, n_classes: int) -> RecallTree:
+        """Return the state without room for what is to come."""
+        state, n = self.state, int(self.state.sizes[N_NODES])
+        held = state.histograms
+        return RecallTree(
+            state.nodes[:n],
+            Histograms(
+                first_owners(held.counts, n),
+                held.stats[:n],
+                held.candidates[:n],
+                held.candidate_counts[:n],
+                held.n_candidates[:n],
+            ),
+            first_models(state.routers, n, 0),
+            first_models(state.regressors, n_classes, n),
+            state.scales,
+            state.sizes,
+        )
+
+    def check(self, n_classes: int) -> None:
+        """Raise ``ValueError`` unless kernels may work with a state that was stored."""
+        state, settings = self.state, self.settings
+        n, held = state.nodes.shape[0], state.histograms
+        width = settings.max_candidates or MOST_CANDIDATES
+        require(state.nodes.shape == (n, 3) and n > 0, "nodes must have three columns")
+        require(state.sizes.shape == (2,) and state.sizes[N_NODES] == n, "sizes must fit nodes")
+        require(settings.max_candidates <= state.sizes[N_CANDIDATES] <= width, "F is out of range")
+        _check_structure(state.nodes, settings.max_depth)
+        check_tables("counts", held.counts, n, n_classes)
+        require(held.stats.shape == (n, 3), "stats must have three columns")
+        fits = held.candidates.shape == held.candidate_counts.shape == (n, width)
+        require(fits and held.n_candidates.shape == (n,), "candidates must fit nodes")
+        counts = held.n_candidates
+        require(bool(np.all((counts >= 0) & (counts <= width))), "n_candidates is out of range")
+        require(
+            bool(np.all((held.candidates >= EMPTY) & (held.candidates < n_classes))),
+            "candidates are out of range",
+        )
+        for node in range(n):
+            own = self.candidates(node)
+            require(bool(np.all(own >= 0)) and np.unique(own).size == own.size, "candidates repeat")
+        check_models("routers", state.routers, n, self._n_features, 0)
+        check_models("regressors", state.regressors, n_classes, self._n_features, n)
+        check_scales(state.scales, self._n_features)
 
     def _scratch(self, X: Rows) -> Scratch:
         return new_scratch(longest(X), self.settings.max_depth, dense=isinstance(X, np.ndarray))
@@ -117,3 +236,16 @@ def _new_nodes(n_nodes: int) -> IndexArray:
     nodes = np.full((n_nodes, 3), NO_CHILD, dtype=INDEX)
     nodes[:, DEPTH] = 0
     return nodes
+
+
+def _check_structure(nodes: IndexArray, max_depth: int) -> None:
+    """Raise ``ValueError`` unless nodes are a tree: children come later, and are deeper by one."""
+    inner = np.flatnonzero(nodes[:, LEFT] != NO_CHILD)
+    below = nodes[inner, :DEPTH]
+    require(np.array_equal(nodes[:, LEFT] == NO_CHILD, nodes[:, RIGHT] == NO_CHILD), "half a node")
+    require(np.array_equal(np.sort(below.ravel()), np.arange(1, nodes.shape[0])), "no tree")
+    require(bool(np.all(below > inner[:, None])), "a child comes before its parent")
+    require(nodes[ROOT, DEPTH] == 0, "the root must have depth 0")
+    deeper = nodes[below, DEPTH] == nodes[inner, DEPTH][:, None] + 1
+    require(bool(np.all(deeper)), "a child must be deeper by one")
+    require(int(nodes[:, DEPTH].max()) <= max_depth, "the tree is too deep")

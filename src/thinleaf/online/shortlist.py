@@ -1,7 +1,8 @@
 """From the scores of a few candidates to probabilities of all classes.
 
 Candidates share a softmax; the classes outside share the mass that the node has seen outside, in
-proportion to their overall frequency, but no class outside gets as much as the best candidate.
+proportion to their overall frequency, but none gets as much as the best candidate. The same as what
+:class:`thinleaf.probability.Backoff` gives to leaves.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def spread(
         mass = np.zeros(rows.size, dtype=ACCUM)
         if candidates.size < counts.size:
             share /= share.sum()
-            top = _BELOW_BEST * inside.max(axis=1)
-            mass = np.minimum(model.outside(node), top / (top + share.max()))
+            most = _BELOW_BEST / (1.0 + candidates.size * share.max())
+            mass[:] = min(model.outside(node), most)
         yield Shortlists(rows, candidates, (1.0 - mass)[:, None] * inside, mass, share)
 
 

@@ -32,7 +32,10 @@ _SMALLEST = 2
 
 
 class Tables(NamedTuple):
-    """Tables of ``n_owners`` owners; a slot has a key and ``width`` values."""
+    """Tables of ``n_owners`` owners; a slot has a key and ``width`` values.
+
+    Keys and values are views of one array of slots: who finds a key has its values in the cache.
+    """
 
     owners: OffsetArray
     """Columns ``START``, ``LOG_SIZE`` and ``COUNT``, of shape (n_owners, 3)."""
@@ -51,9 +54,15 @@ def new_tables(n_owners: int, width: int, dtype: Any) -> Tables:
     """Return tables without keys."""
     heads = np.full(USED + 1, EMPTY, dtype=OFFSET)
     heads[USED] = 0
-    return Tables(
-        _new_owners(n_owners), np.full(4, EMPTY, INDEX), np.zeros((4, width), dtype), heads
-    )
+    return Tables(_new_owners(n_owners), *_new_slots(4, width, dtype), heads)
+
+
+def _new_slots(n_slots: int, width: int, dtype: Any) -> tuple[IndexArray, AnyArray]:
+    """Return the keys and the values of free slots."""
+    slot = np.dtype([("key", INDEX), ("values", dtype, (width,))], align=True)
+    slots = np.zeros(n_slots, dtype=slot)
+    slots["key"] = EMPTY
+    return slots["key"], slots["values"]
 
 
 def _new_owners(n_owners: int) -> OffsetArray:
@@ -68,10 +77,11 @@ def enlarged(tables: Tables, n_owners: int, n_slots: int) -> Tables:
     if n_owners > tables.owners.shape[0]:
         tables = tables._replace(owners=np.concatenate([tables.owners, _new_owners(more)]))
     if n_slots > tables.keys.size:
-        n_slots = max(n_slots, 3 * tables.keys.size // 2)
-        tables = tables._replace(
-            keys=padded(tables.keys, n_slots, EMPTY), values=padded(tables.values, n_slots, 0)
-        )
+        n_held, values = tables.keys.size, tables.values
+        n_slots = max(n_slots, 3 * n_held // 2)
+        new_keys, new_values = _new_slots(n_slots, values.shape[1], values.dtype)
+        new_keys[:n_held], new_values[:n_held] = tables.keys, values
+        tables = tables._replace(keys=new_keys, values=new_values)
     return tables
 
 
@@ -83,15 +93,69 @@ def padded(array: Any, length: int, fill: float) -> Any:
     return out
 
 
-def trimmed(tables: Tables, n_owners: int) -> Tables:
-    """Return a copy without what was never in use."""
-    n_slots = max(int(tables.heads[USED]), 4)
-    return Tables(
-        tables.owners[:n_owners].copy(),
-        tables.keys[:n_slots].copy(),
-        tables.values[:n_slots].copy(),
-        tables.heads.copy(),
-    )
+def first_owners(tables: Tables, n_owners: int) -> Tables:
+    """Return a view of the tables of the first owners."""
+    return tables._replace(owners=tables.owners[:n_owners])
+
+
+# -- contents, in an order that does not depend on history -----------------------------------------
+
+
+class Contents(NamedTuple):
+    """The keys of each owner, ascending, and their values: what is stored of tables."""
+
+    ptr: OffsetArray
+    """Where the keys of an owner begin and end, of shape (n_owners + 1,)."""
+    keys: IndexArray
+    values: AnyArray
+
+
+def contents(tables: Tables, n_owners: int) -> Contents:
+    """Return what the first ``n_owners`` owners hold."""
+    counts = tables.owners[:n_owners, COUNT]
+    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
+    slots = np.empty(ptr[-1], dtype=OFFSET)
+    _collect(tables, ptr, slots)
+    owners = np.repeat(np.arange(n_owners), counts)
+    slots = slots[np.lexsort((tables.keys[slots], owners))]
+    return Contents(ptr, tables.keys[slots], tables.values[slots])
+
+
+def tables_of(held: Contents) -> Tables:
+    """Return tables with some contents."""
+    sizes = np.diff(held.ptr)
+    tables = new_tables(sizes.size, held.values.shape[1], held.values.dtype)
+    tables = enlarged(tables, 0, int(sum(1 << log_size_for(size) for size in sizes[sizes > 0])))
+    _fill(tables, held)
+    return tables
+
+
+@bare_kernel
+def _collect(tables: Tables, ptr: OffsetArray, slots: OffsetArray) -> None:
+    for owner in range(ptr.size - 1):
+        at = ptr[owner]
+        start = tables.owners[owner, START]
+        if start == EMPTY:
+            continue
+        for slot in range(start, start + (1 << tables.owners[owner, LOG_SIZE])):
+            if tables.keys[slot] != EMPTY:
+                slots[at] = slot
+                at += 1
+
+
+@bare_kernel
+def _fill(tables: Tables, held: Contents) -> None:
+    for owner in range(held.ptr.size - 1):
+        first, end = held.ptr[owner], held.ptr[owner + 1]
+        if first < end:
+            grow(tables, owner, end - first)
+        for i in range(first, end):
+            slot = insert(tables, owner, held.keys[i])
+            for v in range(held.values.shape[1]):
+                tables.values[slot, v] = held.values[i, v]
+
+
+# -- operations ------------------------------------------------------------------------------------
 
 
 @bare_kernel
