@@ -18,7 +18,14 @@ from typer.testing import CliRunner, Result
 
 import thinleaf
 from tests.test_import import modules_after
-from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, metrics
+from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
+    LOMTreeClassifier,
+    OnlineOneVsAllClassifier,
+    RecallTreeClassifier,
+    SoftmaxTreeClassifier,
+    metrics,
+)
 from thinleaf.cli import app
 from thinleaf.cli import train as train_verb
 from thinleaf.cli._estimator import parse_assignment
@@ -196,6 +203,40 @@ def test_every_parameter_can_be_set(files, tmp_path):
     again = thinleaf.load_estimator(path)
     assert (again.depth, again.overlap, again.verbose) == (1, None, 0)
     np.testing.assert_array_equal(again.tree_.children, clf.tree_.children)
+
+
+@pytest.mark.parametrize(
+    ("model", "estimator"),
+    [
+        ("recall", RecallTreeClassifier(4, n_passes=2, random_state=1)),
+        ("lom", LOMTreeClassifier(n_passes=2, random_state=1)),
+        ("ova", OnlineOneVsAllClassifier(n_passes=2, random_state=1)),
+    ],
+)
+def test_online_models(files, tmp_path, model, estimator):
+    path, train_file = tmp_path / "model.thinleaf", files["tsv"]["train"]
+    more = ["--max-candidates", 4] if model == "recall" else []
+    result = done(
+        "train", train_file, "-o", path, "--model", model, "--passes", 2, "--seed", 1, *more,
+        "--trainable",
+    )  # fmt: skip
+    assert "256 examples  progressive loss" in result.stderr
+    assert ", progressive loss " in result.stdout
+    examples = read_examples(train_file)
+    X = TextFeatures().fit(examples.texts).transform(examples.texts)
+    estimator.fit(X, label_array(examples.labels))
+    found = thinleaf.load(path)
+    assert found.summary["progressive_loss"] == estimator.progress_[-1]["loss"]
+    np.testing.assert_array_equal(found.predict_proba(X), estimator.freeze().predict_proba(X))
+    record = json.loads(done("evaluate", path, files["tsv"]["test"], "--json").stdout)
+    assert record["error"] < 0.5
+    done("inspect", path)
+    again = thinleaf.load_estimator(path)
+    again.partial_fit(X, label_array(examples.labels))
+    estimator.partial_fit(X, label_array(examples.labels))
+    np.testing.assert_array_equal(again.predict_proba(X), estimator.predict_proba(X))
+    message = wrong("train", train_file, "-o", path, "--model", model, "--depth", 3)
+    assert "has no parameter 'depth'" in message
 
 
 def test_hashed_texts(files, tmp_path):

@@ -9,23 +9,36 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from thinleaf.estimators import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+    from thinleaf.estimators.files import Storable
 
-ModelChoice: TypeAlias = Literal["ast", "st"]
+ModelChoice: TypeAlias = Literal["ast", "st", "recall", "lom", "ova"]
+
+_CLASSES = {
+    "ast": "AdaptiveSoftmaxTreeClassifier",
+    "st": "SoftmaxTreeClassifier",
+    "recall": "RecallTreeClassifier",
+    "lom": "LOMTreeClassifier",
+    "ova": "OnlineOneVsAllClassifier",
+}
 
 
 def make_estimator(
-    model: ModelChoice, options: Mapping[str, Any], assignments: Sequence[str]
-) -> AdaptiveSoftmaxTreeClassifier | SoftmaxTreeClassifier:
+    model: ModelChoice,
+    options: Mapping[str, Any],
+    assignments: Sequence[str],
+    general: Mapping[str, Any] | None = None,
+) -> Storable:
     """Return an estimator whose parameters have been checked.
 
     Parameters
     ----------
-    model : {"ast", "st"}
+    model : {"ast", "st", "recall", "lom", "ova"}
     options : mapping
         Parameters that have options of their own; None is not given.
     assignments : sequence of str
         ``name=value``, each a Python value or else a string. They win.
+    general : mapping, optional
+        Parameters for those estimators that have them.
 
     Raises
     ------
@@ -34,12 +47,11 @@ def make_estimator(
     """
     from thinleaf import estimators
 
-    cls = getattr(
-        estimators, {"ast": "AdaptiveSoftmaxTreeClassifier", "st": "SoftmaxTreeClassifier"}[model]
-    )
-    given = {name: value for name, value in options.items() if value is not None}
-    given |= dict(map(parse_assignment, assignments))
+    cls = getattr(estimators, _CLASSES[model])
     known = cls._get_param_names()
+    given = {name: value for name, value in (general or {}).items() if name in known}
+    given |= {name: value for name, value in options.items() if value is not None}
+    given |= dict(map(parse_assignment, assignments))
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(
@@ -48,7 +60,8 @@ def make_estimator(
         )
     estimator = cls(**given)
     estimator._validate_params()
-    estimator._check_combinations()
+    if hasattr(estimator, "_check_combinations"):
+        estimator._check_combinations()
     return estimator  # type: ignore[no-any-return]
 
 

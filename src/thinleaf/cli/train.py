@@ -31,7 +31,11 @@ def train(
         str, typer.Option("--output", "-o", help="The model file; an existing one is replaced.")
     ],
     model: Annotated[
-        ModelChoice, typer.Option(help="Adaptive softmax tree, or softmax tree of fixed depth.")
+        ModelChoice,
+        typer.Option(
+            help="Adaptive softmax tree, or one of fixed depth; or online: Recall Tree, LOMTree, "
+            "one-against-all."
+        ),
     ] = "ast",
     validation: Annotated[
         float | None,
@@ -73,6 +77,14 @@ def train(
     ] = None,
     max_sweeps: Annotated[
         int | None, typer.Option(help="Sweeps, in a round or in all.", rich_help_panel=_TREE)
+    ] = None,
+    passes: Annotated[
+        int | None,
+        typer.Option(help="recall, lom, ova: passes over the rows.", rich_help_panel=_TREE),
+    ] = None,
+    max_candidates: Annotated[
+        int | None,
+        typer.Option(help="recall: most classes that a node scores.", rich_help_panel=_TREE),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -152,12 +164,13 @@ def train(
         "depth": depth,
         "leaf_classes": leaf_classes,
         "max_sweeps": max_sweeps,
+        "n_passes": passes,
+        "max_candidates": max_candidates,
         "validation_fraction": validation,
         "random_state": seed,
-        "n_jobs": jobs,
         "verbose": int(not quiet),
     }
-    estimator = make_estimator(model, settings, set_ or [])
+    estimator = make_estimator(model, settings, set_ or [], general={"n_jobs": jobs})
     text_settings = {
         "kind": text or "tfidf",
         "ngram_range": _ngram_range(ngrams),
@@ -277,7 +290,9 @@ def _freeze(estimator: Any, recipe: Recipe, beam: int, weights: Any, trainable: 
 
 
 def _errors(estimator: Any) -> dict[str, float | None]:
-    """Return the errors of the round or the sweep whose tree was kept."""
+    """Return the errors of the round or the sweep whose tree was kept, or of the stream."""
+    if hasattr(estimator, "progress_"):
+        return {"progressive_loss": estimator.progress_[-1]["loss"]}
     best = getattr(estimator, "best_round_", None)
     if best is None:
         best = max(estimator.best_sweep_, 1) - 1
@@ -297,13 +312,23 @@ def _record(model: FrozenTree, output: str) -> dict[str, Any]:
     }
 
 
+_ERRORS = {
+    "train_error": "training error",
+    "validation_error": "validation error",
+    "progressive_loss": "progressive loss",
+}
+
+
 def _text(model: FrozenTree, output: str) -> str:
     summary = model.summary
-    validation = summary["validation_error"]
-    held = "" if validation is None else f", validation error {percent(validation)}"
+    errors = [
+        f", {words} {percent(summary[name])}"
+        for name, words in _ERRORS.items()
+        if summary.get(name) is not None
+    ]
     return (
         f"{summary['estimator']}: {summary['rows']:,} rows, {model.n_features:,} features, "
         f"{model.n_classes:,} classes, {summary['fit_seconds']:.1f} s\n"
-        f"{model.n_leaves:,} leaves, training error {percent(summary['train_error'])}{held}\n"
+        f"{model.n_leaves:,} leaves{''.join(errors)}\n"
         f"wrote {output}, {size(Path(output).stat().st_size)}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
@@ -86,7 +87,7 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     # -- learning ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Forget everything and learn rows in ``n_passes`` passes.
+        """Forget everything and learn rows in ``n_passes`` passes; Ctrl-C keeps what is learned.
 
         Parameters
         ----------
@@ -108,8 +109,15 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         stream = self._arrive(X, y, weights)
         self._announce()
         rows = np.flatnonzero(weights > 0.0).astype(INDEX)
-        for _ in range(self.n_passes):
-            self._learn(stream, rng.permutation(rows) if self.shuffle else rows)
+        try:
+            for _ in range(self.n_passes):
+                self._learn(stream, rng.permutation(rows) if self.shuffle else rows)
+        except KeyboardInterrupt:
+            if self.n_examples_ == 0:
+                raise
+            warnings.warn(
+                f"interrupted: {self.n_examples_} examples have been learned", stacklevel=2
+            )
         return self
 
     def partial_fit(
