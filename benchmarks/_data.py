@@ -161,11 +161,28 @@ def _standardised(*parts: np.ndarray) -> list[np.ndarray]:
     return [((X - mean) / deviation).astype(np.float32) for X in parts]
 
 
-def _windows(lines: list[list[str]], words: list[str]) -> np.ndarray:
+def next_words(
+    directory: Path, n_context: int, n_tokens: int
+) -> tuple[tuple[sp.csr_matrix, np.ndarray], tuple[sp.csr_matrix, np.ndarray]]:
+    """Return rows and next words of the first tokens of novels100, in order, and of its test part.
+
+    Words that occur at least 5 times in those first tokens, one-hot by place; labels are word ids.
+    """
+    parts = _read_lines(directory / "novels100", "novels", n_tokens)
+    counts = Counter(word for line in parts["train"] for word in line)
+    words = sorted(word for word, count in counts.items() if count >= 5)
+    found = []
+    for part in ("train", "test"):
+        ids = _windows(parts[part], words, n_context)
+        found.append((_one_hot(ids[:, :-1], len(words)), ids[:, -1]))
+    return found[0], found[1]
+
+
+def _windows(lines: list[list[str]], words: list[str], n_context: int = N_CONTEXT) -> np.ndarray:
     """Return the ids of all runs of a context and a next word in a line, all of them of words."""
     id_of = {word: i for i, word in enumerate(words)}
     ids = [id_of.get(word, -1) for line in lines for word in [*line, ""]]
-    runs = np.lib.stride_tricks.sliding_window_view(np.array(ids, dtype=np.int32), N_CONTEXT + 1)
+    runs = np.lib.stride_tricks.sliding_window_view(np.array(ids, dtype=np.int32), n_context + 1)
     return runs[(runs >= 0).all(axis=1)]
 
 
@@ -177,11 +194,19 @@ def _one_hot(ids: np.ndarray, n_words: int) -> sp.csr_matrix:
     return sp.csr_matrix((ones, columns, starts), shape=(n_rows, n_words * n_context))
 
 
-def _read_lines(folder: Path, stem: str) -> dict[str, list[list[str]]]:
+def _read_lines(folder: Path, stem: str, n_tokens: int | None = None) -> dict[str, list[list[str]]]:
+    """Return the words of each line, of all parts; of each, the first lines with so many words."""
     parts = {}
     for part in ("train", "test", "valid"):
         with gzip.open(folder / f"{stem}.{part}.txt.gz", "rt", encoding="utf-8") as lines:
-            parts[part] = [line.split() for line in lines]
+            held: list[list[str]] = []
+            n_held = 0
+            for line in lines:
+                if n_tokens is not None and n_held >= n_tokens:
+                    break
+                held.append(line.split())
+                n_held += len(held[-1])
+            parts[part] = held
     return parts
 
 
