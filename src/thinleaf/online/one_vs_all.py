@@ -32,15 +32,14 @@ from thinleaf.online.linear import (
     Models,
     Scratch,
     learn,
-    n_slots,
     new_models,
     new_scratch,
     score,
-    slots_needed,
 )
 from thinleaf.online.rows import Row, Scales, Stream, longest, new_scales, observe, prepare
 from thinleaf.online.tables import EMPTY
 from thinleaf.online.unrolled import Unrolled, no_weights, plain_weights
+from thinleaf.online.weights import n_slots, slots_needed
 
 
 class OneVsAll(NamedTuple):

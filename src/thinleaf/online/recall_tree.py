@@ -25,17 +25,10 @@ from thinleaf.online.histogram import (
     refill_candidates,
     update_candidates,
 )
-from thinleaf.online.linear import (
-    Learning,
-    Models,
-    Scratch,
-    learn,
-    n_slots,
-    score,
-    slots_needed,
-)
+from thinleaf.online.linear import Learning, Models, Scratch, learn, score
 from thinleaf.online.rows import Row, Scales, Stream, observe, prepare
 from thinleaf.online.tables import COUNT, EMPTY, USED, find, log_size_for
+from thinleaf.online.weights import n_slots, slots_needed
 
 ROOT: Final = 0
 LEFT: Final = 0
