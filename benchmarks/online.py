@@ -3,8 +3,8 @@
 Both see the same features in the same order, in the same number of passes, on one thread (VW reads
 its cache on a second one). Settings come from a few runs on a tenth of the training rows, which
 ``--validate`` holds out and measures on instead of the test part: more of them for ours than for
-VW (except on Letter, where VW had 24), and next to none on bible_verse. LOMTrees differ in size: VW's has a router less than classes.
-Without vowpalwabbit, only our rows are measured.
+VW (except on Letter, where VW had 24), and next to none on bible_verse. LOMTrees differ in size:
+VW's has a router less than classes. Without vowpalwabbit, only our rows are measured.
 """
 
 from __future__ import annotations
