@@ -51,7 +51,13 @@ COMPARISONS = {
     "letter": Comparison(
         20,
         (
-            RecallTreeClassifier(26, bound_multiplier=0.0, max_depth=14, router_learning_rate=2.0),
+            RecallTreeClassifier(
+                26,
+                bound_multiplier=0.0,
+                max_depth=14,
+                max_routers=20_000,
+                router_learning_rate=2.0,
+            ),
             LOMTreeClassifier(400),
             OnlineOneVsAllClassifier(),
         ),

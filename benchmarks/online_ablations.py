@@ -73,8 +73,8 @@ def order(directory: Path, n_tokens: int) -> str:
     curves = []
     for rows in (slice(None), permuted):
         clf = RecallTreeClassifier().partial_fit(X[rows], y[rows])
-        wrong = clf.progressive_.n_mistakes / clf.n_examples_
-        curves.append([*clf.progress_, {"examples": clf.n_examples_, "loss": wrong}])
+        last = {"examples": clf.n_examples_, "loss": clf.progressive_loss_}
+        curves.append([*clf.progress_, last])
         print(curves[-1][-1], flush=True)
     cells = [
         [int(a["examples"]), 100 * a["loss"], 100 * b["loss"]]

@@ -226,7 +226,7 @@ def test_online_models(files, tmp_path, model, estimator):
     X = TextFeatures().fit(examples.texts).transform(examples.texts)
     estimator.fit(X, label_array(examples.labels))
     found = thinleaf.load(path)
-    assert found.summary["progressive_loss"] == estimator.progress_[-1]["loss"]
+    assert found.summary["progressive_loss"] == estimator.progressive_loss_
     np.testing.assert_array_equal(found.predict_proba(X), estimator.freeze().predict_proba(X))
     record = json.loads(done("evaluate", path, files["tsv"]["test"], "--json").stdout)
     assert record["error"] < 0.5

@@ -142,6 +142,82 @@ def test_a_damaged_state_is_refused(name, tmp_path):
     assert refused > 5 * len(arrays)
 
 
+def test_labels_that_have_not_passed_the_root_are_refused(tmp_path):
+    """Several arrays that fit each other: room is made by what the root has seen."""
+    X, y = data("csr")
+    for name, key in (("recall", "model.histograms.counts"), ("lom", "model.labels")):
+        clf = new(name).partial_fit(X, y)
+        clf.save(tmp_path / "model", trainable=True)
+        model, (arrays, fitted) = load(tmp_path / "model"), clf._stored()
+        n_root = arrays[f"{key}.ptr"][1]
+        few = {
+            f"{key}.ptr": np.where(
+                np.arange(arrays[f"{key}.ptr"].size) > 0, arrays[f"{key}.ptr"] - n_root + 1, 0
+            ),
+            f"{key}.keys": np.delete(arrays[f"{key}.keys"], np.s_[1:n_root]),
+            f"{key}.values": np.delete(arrays[f"{key}.values"], np.s_[1:n_root], axis=0),
+        }
+        if name == "recall":
+            few["model.most_labels"] = arrays["model.most_labels"].copy()
+            few["model.most_labels"][0] = 1
+        with pytest.raises(ValueError, match="has labels that"):
+            new(name)._restore(arrays | few, fitted, model)
+
+
+@classifiers
+def test_parameters_of_a_fitted_model_have_no_effect(name):
+    X, y = data("csr")
+    clf = new(name).partial_fit(X, y)
+    P = clf.predict_proba(X)
+    clf.set_params(hash_bits=20)
+    np.testing.assert_array_equal(clf.predict_proba(X), P)
+    clf.partial_fit(X, y).freeze().predict(X)
+
+
+@classifiers
+def test_a_refused_call_changes_nothing(name):
+    X, y = data()
+    clf = new(name).partial_fit(X, y)
+    before = clf._stored()[0]
+    for labels, classes in ((y, [7, 8]), (np.arange(300) % 7, None), (y, [["a"]])):
+        with pytest.raises(ValueError, match=r"labels are|one dimension"):
+            clf.partial_fit(X, labels, classes=classes)
+    for key, array in clf._stored()[0].items():
+        np.testing.assert_array_equal(array, before[key])
+    assert clf.predict_proba(X).shape == (300, 12)
+
+
+@formats
+@classifiers
+def test_probability_of_given_labels(name, kind):
+    X, y = data(kind)
+    clf = new(name).partial_fit(X, y, classes=[*np.unique(y), "never"])
+    P = clf.predict_proba(X)
+    at = np.searchsorted(clf.classes_, y)
+    np.testing.assert_array_equal(clf.label_proba(X, y), P[np.arange(300), at])
+    np.testing.assert_array_equal(clf.label_proba(X, ["never"] * 300), P[:, -1])
+    with pytest.raises(ValueError, match="not seen in fit"):
+        clf.label_proba(X, ["unheard"] * 300)
+
+
+def test_routers_are_limited():
+    """So that memory is bounded by classes, whatever the number of examples."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6000, 5)), rng.integers(0, 8, 6000)
+    clf = RecallTreeClassifier(4, bound_multiplier=0.0).partial_fit(X, y)
+    assert clf.n_nodes_ == 2 * 16 * 8 + 1
+    clf = RecallTreeClassifier(4, bound_multiplier=0.0, max_routers=20).partial_fit(X, y)
+    assert clf.n_nodes_ == 41
+
+
+def test_progressive_loss_is_that_of_the_first_pass():
+    X, y = data()
+    once = RecallTreeClassifier(4, random_state=0, n_passes=1).fit(X, y)
+    often = RecallTreeClassifier(4, random_state=0, n_passes=3).fit(X, y)
+    assert once.progressive_loss_ == often.progressive_loss_ == once.progressive_.loss
+    assert often.progressive_.loss < often.progressive_loss_
+
+
 def broken(array: np.ndarray, rng: np.random.Generator):
     """Yield arrays that are not what was stored."""
     yield array.astype(np.complex128)

@@ -52,6 +52,7 @@ def model_of(n_features: int, *, dense: bool, **options) -> RecallTreeModel:
     known = options.get("negatives") == "known"
     settings = Settings(
         options.get("max_depth", 20),
+        options.get("max_routers", 10**6),
         options.get("max_candidates") or 0,
         options.get("bound_multiplier", 1.0),
         options.get("path_features", True),

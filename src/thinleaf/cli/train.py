@@ -291,8 +291,8 @@ def _freeze(estimator: Any, recipe: Recipe, beam: int, weights: Any, trainable: 
 
 def _errors(estimator: Any) -> dict[str, float | None]:
     """Return the errors of the round or the sweep whose tree was kept, or of the stream."""
-    if hasattr(estimator, "progress_"):
-        return {"progressive_loss": estimator.progress_[-1]["loss"]}
+    if hasattr(estimator, "progressive_loss_"):
+        return {"progressive_loss": estimator.progressive_loss_}
     best = getattr(estimator, "best_round_", None)
     if best is None:
         best = max(estimator.best_sweep_, 1) - 1

@@ -75,13 +75,14 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         Sweeps over a replacement, at the most.
     max_rounds : int or "auto", optional
         Rounds of growth at the most; None is no limit. ``"auto"`` is 5 for dense input with 20 rows
-        a class and more, else 0: on text the initial tree, with small ``overlap``, had the fewest
-        errors of all, and rounds trade errors for fewer multiplications.
+        a class and more, and where validation rows choose the best round; else 0: on text the
+        initial tree, with small ``overlap``, had the fewest errors of all, and rounds trade errors
+        for fewer multiplications.
     max_depth, max_leaves : int, optional
         Limits of growth; less depth keeps more classes in a leaf.
     max_seconds : float, optional
-        Growth ends at the first sweep over the whole tree after this time. Results then depend on
-        the machine.
+        Growth ends at the first sweep over the whole tree, or the first leaf to expand, after this
+        time. Results then depend on the machine.
     router_l1, leaf_l1, router_ridge, leaf_ridge, absent, beta, overlap, monotone, tol, max_newton
         As in :class:`SoftmaxTreeClassifier`; ``tol`` is looser, because rounds repeat the work.
     validation_fraction : float, optional
@@ -330,7 +331,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     def _rounds(self, data: TrainingData) -> int | None:
         if self.max_rounds == "auto":
             few = data.n_rows < _ROWS_PER_CLASS * data.n_classes
-            return 0 if few or isinstance(data.X, CSR) else _ROUNDS
+            chosen = self.validation_fraction is not None
+            return _ROUNDS if chosen or not (few or isinstance(data.X, CSR)) else 0
         return self.max_rounds
 
     def _keep(self, grown: Grown, data: TrainingData, held: TrainingData | None) -> None:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 
 
 class Arrivals:
-    """Labels in the order of their arrival.
+    """Labels in the order of their arrival; to find one takes the same time however many there are.
 
-    Attributes
+    Parameters
     ----------
-    labels : ndarray of shape (n_classes,)
+    labels : ndarray
         By class id.
     """
 
     def __init__(self, labels: AnyArray) -> None:
-        self.labels = labels
-        self._sorter = np.argsort(labels, kind="stable")
+        self._ids: dict[Any, int] = {}
+        self._labels = labels[:0]
+        self._new: list[AnyArray] = []
+        self.add(labels)
 
     @classmethod
     def from_columns(cls, classes: AnyArray, columns: IndexArray) -> Arrivals:
@@ -29,35 +33,68 @@ class Arrivals:
         labels[columns] = classes
         return cls(labels)
 
+    def __len__(self) -> int:
+        """Return the number of classes."""
+        return len(self._ids)
+
+    @property
+    def labels(self) -> AnyArray:
+        """Labels by class id."""
+        if self._new:
+            old = [self._labels] if self._labels.size else []
+            self._labels = np.concatenate([*old, *self._new])
+            self._new = []
+        return self._labels
+
     @property
     def classes(self) -> AnyArray:
         """Labels in ascending order."""
-        return self.labels[self._sorter]
+        return self.labels[self.columns]
 
     @property
     def columns(self) -> IndexArray:
         """Class ids in the order of :attr:`classes`."""
-        return self._sorter.astype(INDEX)
+        return np.argsort(self.labels, kind="stable").astype(INDEX)
 
-    def with_labels(self, y: AnyArray) -> Arrivals:
-        """Return these labels and, after them, those of ``y`` that are new."""
-        if y.size == 0:
-            return self
-        if self.labels.size and _kind(self.labels) != _kind(y):
-            raise ValueError(
-                f"labels are {_kind(y)}, but those of earlier calls are {_kind(self.labels)}"
-            )
-        values, first = np.unique(y, return_index=True)
-        new = first[~np.isin(values, self.labels)] if self.labels.size else first
-        if new.size == 0:
-            return self
-        arrived = y[np.sort(new)]
-        return Arrivals(np.concatenate([self.labels, arrived]) if self.labels.size else arrived)
+    def new_among(self, *parts: AnyArray) -> AnyArray:
+        """Return labels that have not arrived yet, each once, in the order in which they come.
+
+        Raises
+        ------
+        ValueError
+            If numbers and strings are mixed.
+        """
+        some = [labels[:1] for labels in (self._labels, *self._new[:1], *parts) if labels.size]
+        kinds = [_kind(labels) for labels in some]
+        for kind in kinds[1:]:
+            if kind != kinds[0]:
+                raise ValueError(f"labels are {kind}, but those of earlier calls are {kinds[0]}")
+        found: list[AnyArray] = []
+        seen: set[Any] = set()
+        for labels in parts:
+            values, first = np.unique(labels, return_index=True)
+            new = [
+                i
+                for value, i in zip(values.tolist(), first.tolist(), strict=True)
+                if value not in self._ids and value not in seen
+            ]
+            seen.update(labels[new].tolist())
+            if new:
+                found.append(labels[np.sort(new)])
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    def add(self, labels: AnyArray) -> None:
+        """Give new labels the next class ids."""
+        for label in labels.tolist():
+            self._ids[label] = len(self._ids)
+        if labels.size:
+            self._new.append(labels)
 
     def ids(self, y: AnyArray) -> IndexArray:
         """Return the class ids of labels, all of which have arrived."""
-        at = np.searchsorted(self.labels, y, sorter=self._sorter)
-        return self._sorter[at].astype(INDEX)
+        values, inverse = np.unique(y, return_inverse=True)
+        ids = np.array([self._ids[value] for value in values.tolist()], dtype=INDEX)
+        return ids[inverse]
 
 
 def _kind(labels: AnyArray) -> str:

@@ -19,18 +19,19 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.arrivals import Arrivals
-from thinleaf.estimators.files import Storable, check_types, training_summary
+from thinleaf.estimators.files import Storable, Types, check_types, training_summary
 from thinleaf.estimators.progress import ProgressLines
 from thinleaf.estimators.tao import seed_sequence
-from thinleaf.inputs import as_rows, as_weights, hashed
+from thinleaf.inputs import as_rows, as_weights, class_ids, hashed
 from thinleaf.kernels.hashing import hash_features
-from thinleaf.kernels.rows import Rows
+from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.online.flow import LOSSES
 from thinleaf.online.growing import OnlineModel, checked, flattened, restored
 from thinleaf.online.linear import Learning
 from thinleaf.online.progressive import ProgressiveLoss
 from thinleaf.online.rows import Stream
 from thinleaf.online.shortlist import Shortlists, spread
+from thinleaf.online.tables import padded
 from thinleaf.packing import pack
 from thinleaf.predictor import FrozenTree
 from thinleaf.probability import Backoff, Outside
@@ -41,6 +42,12 @@ _CHUNK = 1 << 14
 """Rows learned between two looks at interrupts and progress."""
 
 
+_FITTED: Types = {
+    "dense_": (bool,), "hash_bits_": (int, type(None)), "n_features_in_": (int,),
+    "progressive_loss_": (float,),
+}  # fmt: skip
+
+
 class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     """Everything but the model.
 
@@ -49,6 +56,9 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     classes_ : ndarray of shape (n_classes,)
         The labels that have arrived or been announced, in ascending order.
     progress_ : list of dict
+    progressive_loss_ : float
+        Share of wrong predictions of examples that had not been learned yet: those of the first
+        pass, or of all calls of ``partial_fit``.
     n_examples_ : int
     """
 
@@ -57,7 +67,7 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "n_passes": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
-        "hash_bits": [Interval(Integral, 1, 30, closed="both"), None],
+        "hash_bits": [Interval(Integral, 1, 26, closed="both"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -70,10 +80,12 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     random_state: Any
     verbose: int
     n_features_in_: int
+    hash_bits_: int | None
+    dense_: bool
     arrivals_: Arrivals
     model_: OnlineModel
-    counts_: AccumArray
     progressive_: ProgressiveLoss
+    progressive_loss_: float
 
     # -- what subclasses say -----------------------------------------------------------------------
 
@@ -104,17 +116,22 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         self._validate_params()
         X, y = self._read(X, y, first=True)
         weights = as_weights(sample_weight, y.size)
-        self._start(X)
         rng = np.random.default_rng(seed_sequence(self.random_state))
-        stream = self._arrive(X, y, weights)
+        self._start(X)
+        self.arrivals_.add(self.arrivals_.new_among(y[weights > 0.0]))
+        stream = self._stream(X, y, weights)
         self._announce()
         rows = np.flatnonzero(weights > 0.0).astype(INDEX)
         try:
-            for _ in range(self.n_passes):
+            for n_done in range(self.n_passes):
                 self._learn(stream, rng.permutation(rows) if self.shuffle else rows)
+                if n_done == 0:
+                    self.progressive_loss_ = self.progressive_.loss
         except KeyboardInterrupt:
             if self.n_examples_ == 0:
                 raise
+            if self.n_examples_ < rows.size:
+                self.progressive_loss_ = self.progressive_.loss
             warnings.warn(
                 f"interrupted: {self.n_examples_} examples have been learned", stacklevel=2
             )
@@ -147,45 +164,52 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         first = not hasattr(self, "arrivals_")
         X, y = self._read(X, y, first=first)
         weights = as_weights(sample_weight, y.size)
-        announced = None if classes is None else _announced(classes)
-        if first:
+        announced = y[:0] if classes is None else _announced(classes)
+        arrivals = Arrivals(np.empty(0, dtype=np.int64)) if first else self.arrivals_
+        new = arrivals.new_among(announced, y[weights > 0.0])
+        if first:  # from here on nothing is refused
             self._start(X)
-        if announced is not None:
-            self.arrivals_ = self.arrivals_.with_labels(announced)
-        stream = self._arrive(X, y, weights)
-        if announced is not None:
+        self.n_features_in_ = max(X.shape[1], self.n_features_in_)
+        self.arrivals_.add(new)
+        if classes is not None:
             self._announce()
-        self._learn(stream, np.flatnonzero(weights > 0.0).astype(INDEX))
+        try:
+            rows = np.flatnonzero(weights > 0.0).astype(INDEX)
+            self._learn(self._stream(X, y, weights), rows)
+        finally:
+            self.progressive_loss_ = self.progressive_.loss
         return self
 
     def _read(self, X: Any, y: npt.ArrayLike, *, first: bool) -> tuple[Any, AnyArray]:
         """Return checked rows and labels."""
-        if self.hash_bits is None:
+        bits = self.hash_bits if first else self.hash_bits_
+        if bits is None:
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=first)
         else:
             X, y = check_X_y(X, y, accept_sparse="csr", dtype=PARAM, estimator=self)
-            self.n_features_in_ = max(X.shape[1], 0 if first else self.n_features_in_)
-        check_classification_targets(y)
+        _check_targets(y)
         return X, np.asarray(y)
 
     def _start(self, X: Any) -> None:
         """Make an empty model."""
-        self.dense_ = not sp.issparse(X) and self.hash_bits is None
-        n_features = X.shape[1] if self.hash_bits is None else 1 << self.hash_bits
-        self.model_ = self._new_model(n_features, dense=self.dense_)
+        self.hash_bits_ = self.hash_bits
+        self.dense_ = not sp.issparse(X) and self.hash_bits_ is None
+        self.n_features_in_ = X.shape[1]
+        self.model_ = self._new_model(self._width, dense=self.dense_)
         self.arrivals_ = Arrivals(np.empty(0, dtype=np.int64))
-        self.counts_ = np.zeros(0, dtype=ACCUM)
+        self._counts = np.zeros(0, dtype=ACCUM)
         self.progressive_ = ProgressiveLoss()
+        self.progressive_loss_ = 0.0
 
-    def _arrive(self, X: Any, y: AnyArray, weights: AccumArray) -> Stream:
-        """Return rows as models take them, once their labels have got class ids."""
-        self.arrivals_ = self.arrivals_.with_labels(y[weights > 0.0])
+    @property
+    def _width(self) -> int:
+        """Features of the model."""
+        return self.n_features_in_ if self.hash_bits_ is None else 1 << self.hash_bits_
+
+    def _stream(self, X: Any, y: AnyArray, weights: AccumArray) -> Stream:
+        """Return rows as models take them."""
         ids = np.zeros(y.size, dtype=INDEX)
         ids[weights > 0.0] = self.arrivals_.ids(y[weights > 0.0])
-        n_classes = self.arrivals_.labels.size
-        counts: AccumArray = np.bincount(ids, weights=weights, minlength=n_classes).astype(ACCUM)
-        counts[: self.counts_.size] += self.counts_
-        self.counts_ = counts
         return Stream(self._as_rows(X), ids, weights, np.empty(0, dtype=INDEX))
 
     def _announce(self) -> None:
@@ -193,20 +217,23 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
 
     def _learn(self, stream: Stream, order: IndexArray) -> None:
         lines = ProgressLines(type(self).__name__) if self.verbose else None
-        n_classes = self.arrivals_.labels.size
+        n_classes = len(self.arrivals_)
+        if n_classes > self._counts.size:
+            self._counts = padded(self._counts, max(n_classes, 2 * self._counts.size), 0)
         done = 0
         while done < order.size:
             n = min(self.progressive_.n_until_record, _CHUNK)
             rows = order[done : done + n]
             predicted = self.model_.learn(stream._replace(order=rows), n_classes)
+            np.add.at(self._counts, stream.labels[rows], stream.weights[rows])
             record = self.progressive_.add(predicted, stream.labels[rows])
             if record is not None and lines is not None:
                 lines(record)
             done += rows.size
 
     def _as_rows(self, X: Any) -> Rows:
-        if self.hash_bits is not None:
-            return hashed(as_rows(sp.csr_matrix(X)), self.hash_bits)
+        if self.hash_bits_ is not None:
+            return hashed(as_rows(sp.csr_matrix(X)), self.hash_bits_)
         if self.dense_ and sp.issparse(X):
             return as_rows(cast("sp.csr_matrix", X).toarray())
         if not self.dense_ and not sp.issparse(X):
@@ -221,6 +248,11 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         if not hasattr(self, "arrivals_"):
             raise AttributeError("there are no classes before fit or partial_fit")
         return self.arrivals_.classes
+
+    @property
+    def counts_(self) -> AccumArray:
+        """Weight of the examples of each class so far, in the order of arrival."""
+        return self._counts[: len(self.arrivals_)]
 
     @property
     def progress_(self) -> list[dict[str, float]]:
@@ -304,15 +336,42 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
             ids = np.concatenate([part.candidates, others])
             p = np.empty((part.rows.size, ids.size), dtype=ACCUM)
             p[:, : part.candidates.size] = part.inside
-            p[:, part.candidates.size :] = part.outside[:, others]
+            p[:, part.candidates.size :] = part.mass[:, None] * part.share[others]
             best = np.argsort(-p, axis=1, kind="stable")[:, :k]
             top[part.rows] = ids[best]
             top_p[part.rows] = np.take_along_axis(p, best, axis=1)
         return self.arrivals_.labels[top], top_p
 
+    def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
+        """Return the probability of one given label for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Known labels.
+
+        Returns
+        -------
+        p : ndarray of shape (n_rows,)
+        """
+        rows = self._rows(X)
+        ids = self.arrivals_.columns[class_ids(self.classes_, np.asarray(y))]
+        if ids.shape != (n_rows_of(rows),):
+            raise ValueError(f"y must have one label a row ({n_rows_of(rows)}), got {ids.shape}")
+        nodes, scores = self.model_.shortlists(rows)
+        p = np.empty(ids.size, dtype=ACCUM)
+        for part in self._spread(nodes, scores):
+            own = ids[part.rows]
+            slot = np.argmax(part.candidates == own[:, None], axis=1)
+            held = part.candidates[slot] == own
+            inside = part.inside[np.arange(own.size), slot]
+            p[part.rows] = np.where(held, inside, part.mass * part.share[own])
+        return p
+
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "arrivals_")
-        if self.hash_bits is None:
+        if self.hash_bits_ is None:
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM)
         else:
             X = check_array(X, accept_sparse="csr", dtype=PARAM, estimator=self)
@@ -327,9 +386,9 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     def _predictor(self) -> FrozenTree:
         check_is_fitted(self, "arrivals_")
         tree = self.model_.unrolled(self.counts_.size).with_classes(self.arrivals_.columns)
-        if self.hash_bits is not None:
+        if self.hash_bits_ is not None:
             features = np.arange(self.n_features_in_, dtype=INDEX)
-            tree = tree.with_features(hash_features(features, self.hash_bits))
+            tree = tree.with_features(hash_features(features, self.hash_bits_))
         prior = (self.counts_ + 1.0)[self.arrivals_.columns]
         backoff = Backoff(
             tree.mass,
@@ -356,25 +415,25 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
             "progress": self.progressive_.as_array(),
         }
         arrays |= flattened(state, "model.")
-        return arrays, {"dense_": self.dense_, "n_features_in_": self.n_features_in_}
+        return arrays, {name: getattr(self, name) for name in _FITTED}
 
     def _restore(
         self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
     ) -> None:
-        check_types(fitted, {"dense_": (bool,), "n_features_in_": (int,)})
-        self.dense_, self.n_features_in_ = fitted["dense_"], fitted["n_features_in_"]
+        check_types(fitted, _FITTED)
+        for name, value in fitted.items():
+            setattr(self, name, value)
         if self.n_features_in_ != model.n_features:
             raise ValueError(f"the estimator has {self.n_features_in_} features")
-        if self.dense_ and self.hash_bits is not None:
-            raise ValueError("hashed rows are sparse")
-        n_features = self.n_features_in_ if self.hash_bits is None else 1 << self.hash_bits
-        self.model_ = self._new_model(n_features, dense=self.dense_)
+        if self.hash_bits_ is not None and (self.dense_ or not 1 <= self.hash_bits_ <= 26):
+            raise ValueError("hash_bits_ is out of range")
+        self.model_ = self._new_model(self._width, dense=self.dense_)
         self.model_.state = restored(self.model_.state, arrays, "model.")
         self.model_.check(model.n_classes)
         columns = checked("arrivals", np.empty(0, INDEX), arrays)
         self.arrivals_ = Arrivals.from_columns(model.labels, columns)
-        self.counts_ = checked("counts", np.empty(0, ACCUM), arrays)
-        if self.counts_.shape != (model.n_classes,) or not np.all(self.counts_ >= 0.0):
+        self._counts = checked("counts", np.empty(0, ACCUM), arrays)
+        if self._counts.shape != (model.n_classes,) or not np.all(self._counts >= 0.0):
             raise ValueError("counts must be one number a class")
         progress = checked("progress", np.empty((0, 2), OFFSET), arrays)
         self.progressive_ = ProgressiveLoss.from_array(progress)
@@ -389,5 +448,12 @@ def _announced(classes: npt.ArrayLike) -> AnyArray:
     labels = np.asarray(classes)
     if labels.ndim != 1:
         raise ValueError(f"classes must have one dimension, got {labels.ndim}")
-    check_classification_targets(labels)
+    _check_targets(labels)
     return np.unique(labels)
+
+
+def _check_targets(y: Any) -> None:
+    """Raise unless labels are of classes; that most of them are different is usual here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The number of unique classes")
+        check_classification_targets(y)

@@ -22,7 +22,7 @@ class OnlineOneVsAllClassifier(BaseOnlineClassifier):
     shuffle : bool
         Whether ``fit`` takes the rows in a new random order in each pass.
     hash_bits : int, optional
-        Hash features to 2^hash_bits ones; then rows may get wider from call to call.
+        Hash the numbers of features to 2^hash_bits ones; then rows may get wider from call to call.
     random_state : int, RandomState or None
         For ``shuffle``; learning itself is deterministic.
     verbose : int
@@ -33,6 +33,8 @@ class OnlineOneVsAllClassifier(BaseOnlineClassifier):
     classes_ : ndarray of shape (n_classes,)
     progress_ : list of dict
         Progressive validation after 1, 2, 4, 8, … examples: examples, loss, loss_since_last.
+    progressive_loss_ : float
+        Of the first pass, or of all calls of ``partial_fit``.
     n_examples_ : int
     model_ : OneVsAllModel
     n_features_in_ : int
@@ -70,7 +72,7 @@ class OnlineOneVsAllClassifier(BaseOnlineClassifier):
         self.verbose = verbose
 
     def _announce(self) -> None:
-        self.model_.announce(self.arrivals_.labels.size)
+        self.model_.announce(len(self.arrivals_))
 
     def _new_model(self, n_features: int, *, dense: bool) -> OneVsAllModel:
         return OneVsAllModel(n_features, self._learning(), dense=dense)

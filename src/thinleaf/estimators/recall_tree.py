@@ -28,6 +28,8 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         log₂ of the number of classes so far.
     max_depth : int
         The most routers that an example passes.
+    max_routers : int, optional
+        The most routers of the tree. By default 16 for each class so far.
     bound_multiplier : float
         λ of the lower bound on recall, by which an example stops where the next node's candidates
         are less certain to have its label. 0 is no bound: empirical recall as it is.
@@ -49,7 +51,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
     shuffle : bool
         Whether ``fit`` takes the rows in a new random order in each pass.
     hash_bits : int, optional
-        Hash features to 2^hash_bits ones; then rows may get wider from call to call.
+        Hash the numbers of features to 2^hash_bits ones; then rows may get wider from call to call.
     random_state : int, RandomState or None
         For ``shuffle``; learning itself is deterministic.
     verbose : int
@@ -61,6 +63,8 @@ class RecallTreeClassifier(BaseOnlineClassifier):
     progress_ : list of dict
         Progressive validation after 1, 2, 4, 8, … examples: examples, loss, loss_since_last. Honest
         in the first pass.
+    progressive_loss_ : float
+        Of the first pass, or of all calls of ``partial_fit``.
     n_examples_ : int
         Examples learned, those of all passes.
     n_nodes_ : int
@@ -84,6 +88,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
     _parameter_constraints: dict[str, list[Any]] = BaseOnlineClassifier._parameter_constraints | {
         "max_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both"), None],
         "max_depth": [Interval(Integral, 0, 62, closed="both")],
+        "max_routers": [Interval(Integral, 1, None, closed="left"), None],
         "bound_multiplier": [Interval(Real, 0, None, closed="left")],
         "path_features": ["boolean"],
         "negatives": [StrOptions({"all", "known"})],
@@ -97,6 +102,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         max_candidates: int | None = None,
         *,
         max_depth: int = 20,
+        max_routers: int | None = None,
         bound_multiplier: float = 1.0,
         path_features: bool = True,
         router_weight: str = "entropy",
@@ -113,6 +119,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
     ) -> None:
         self.max_candidates = max_candidates
         self.max_depth = max_depth
+        self.max_routers = max_routers
         self.bound_multiplier = bound_multiplier
         self.path_features = path_features
         self.router_weight = router_weight
@@ -137,6 +144,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
     def _new_model(self, n_features: int, *, dense: bool) -> RecallTreeModel:
         settings = Settings(
             int(self.max_depth),
+            int(self.max_routers or 0),
             int(self.max_candidates or 0),
             float(self.bound_multiplier),
             bool(self.path_features),

@@ -123,10 +123,13 @@ def grow(
         grown = work.reoptimise(Grown(start.tree, settings.leaf_limits), start.assignment)
     else:
         grown = work.resume(start)
+    n_told = 0
     while True:
         try:
-            if grown.ended not in _NO_NEW_ROUND and after_round is not None:
+            new = len(grown.history) > n_told and grown.ended not in _NO_NEW_ROUND
+            if new and after_round is not None:
                 after_round(grown)
+            n_told = len(grown.history)
             if grown.ended is not None:
                 return grown
             grown = work.one_round(grown, node_seed(seed, len(grown.history)))
@@ -153,9 +156,17 @@ class _Work:
         reach = route(tree, self.data.X)
         leaves = growing_leaves(grown, reach, growth)
         attempt = partial(expand_leaf, tree, self.data, reach, self.settings, growth, seed)
-        subtrees = self.executor.map(attempt, leaves, [float(reach.sizes[j]) for j in leaves])
+
+        def in_time(leaf: int) -> Tree | None:
+            return None if self._out_of_time() else attempt(leaf)
+
+        subtrees = self.executor.map(in_time, leaves, [float(reach.sizes[j]) for j in leaves])
+        if self._out_of_time():  # some leaves have not been tried
+            return replace(grown, ended="seconds")
         found = {j: s for j, s in zip(leaves, subtrees, strict=True) if s is not None}
         accepted = within_limit(tree, found, reach, growth)
+        if found and not accepted:
+            return replace(grown, ended="leaves")
         if not accepted:
             others = growing_leaves(grown, reach, replace(growth, max_depth=None))
             return replace(grown, ended="no leaf expands" if others == leaves else "depth")

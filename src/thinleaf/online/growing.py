@@ -153,6 +153,16 @@ def check_tables(name: str, tables: Tables, n_owners: int, n_keys: int) -> None:
     require(int(tables.keys.max(initial=EMPTY)) < n_keys, f"a key of {name} is out of range")
 
 
+def check_labels(name: str, tables: Tables, root: Tables) -> None:
+    """Raise ``ValueError`` unless all keys are among those of the first owner of ``root``.
+
+    Room for the tables of nodes is made by the number of labels that the root has seen.
+    """
+    known = contents(first_owners(root, 1), 1).keys
+    keys = contents(tables, tables.owners.shape[0]).keys
+    require(bool(np.all(np.isin(keys, known))), f"{name} has labels that the root has not")
+
+
 def check_models(name: str, models: Models, n_models: int, n_features: int, n_extra: int) -> None:
     """Raise ``ValueError`` unless models have these sizes."""
     require(models.bias.shape == (n_models, 2), f"{name} must be {n_models} models")

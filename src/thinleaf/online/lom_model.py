@@ -7,6 +7,7 @@ import numpy as np
 from thinleaf._dtypes import ACCUM, INDEX, NO_CHILD, OFFSET, PARAM, AccumArray, IndexArray
 from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.online.growing import (
+    check_labels,
     check_models,
     check_scales,
     check_tables,
@@ -177,6 +178,7 @@ class LomTreeModel:
         depth = _check_structure(state.nodes)
         require(depth <= sizes[DEEPEST] <= self.settings.max_depth, "the tree is too deep")
         check_tables("labels", state.labels, n, n_classes)
+        check_labels("labels", state.labels, state.labels)
         check_models("routers", state.routers, max(n_routers, 1), n_features, 0)
         check_scales(state.scales, n_features)
 

@@ -36,6 +36,11 @@ class ProgressiveLoss:
         self._at_records: list[tuple[int, int]] = [(0, 0)]
 
     @property
+    def loss(self) -> float:
+        """Share of mistakes so far."""
+        return self.n_mistakes / max(self.n_examples, 1)
+
+    @property
     def n_until_record(self) -> int:
         """Examples up to the next record."""
         return max(1, 2 * self._at_records[-1][0]) - self.n_examples
@@ -80,5 +85,4 @@ class ProgressiveLoss:
         n_before, mistakes_before = self._at_records[-1]
         self._at_records.append((self.n_examples, self.n_mistakes))
         since = (self.n_mistakes - mistakes_before) / (self.n_examples - n_before)
-        loss = self.n_mistakes / self.n_examples
-        self.records.append(ProgressRecord(self.n_examples, loss, since))
+        self.records.append(ProgressRecord(self.n_examples, self.loss, since))

@@ -12,6 +12,7 @@ from thinleaf._dtypes import (
     PARAM,
     AccumArray,
     IndexArray,
+    OffsetArray,
     ParamArray,
 )
 from thinleaf.kernels.rows import Rows, n_rows_of
@@ -48,7 +49,7 @@ from thinleaf.online.recall_tree import (
     score_rows,
 )
 from thinleaf.online.rows import Stream, longest, new_scales
-from thinleaf.online.tables import EMPTY, find, first_owners
+from thinleaf.online.tables import COUNT, EMPTY, contents, find, first_owners
 from thinleaf.online.unrolled import Unrolled, breadth_first, plain_weights
 
 _NONE = np.empty(0, dtype=INDEX)
@@ -75,6 +76,7 @@ class RecallTreeModel:
             new_models(1, n_features, 1, dense=dense),
             new_scales(n_features),
             np.array([1, settings.max_candidates], dtype=OFFSET),
+            np.zeros(settings.max_depth + 1, dtype=OFFSET),
         )
 
     def learn(self, stream: Stream, n_classes: int) -> IndexArray:
@@ -187,7 +189,34 @@ class RecallTreeModel:
             first_models(state.regressors, n_classes, n),
             state.scales,
             state.sizes,
+            state.most_labels,
         )
+
+    def _check_labels(self, n_classes: int) -> None:
+        """Raise ``ValueError`` unless all labels of a node have passed it: room depends on it."""
+        state, held = self.state, self.state.histograms
+        counted, paths = (
+            contents(table, state.nodes.shape[0]) for table in (held.counts, state.regressors.extra)
+        )
+        nodes = np.repeat(np.arange(state.nodes.shape[0]), np.diff(counted.ptr))
+        known = nodes * n_classes + counted.keys
+        below = nodes > ROOT
+        passed = self._parents[nodes[below]].astype(OFFSET) * n_classes + counted.keys[below]
+        on_path = np.repeat(np.arange(state.nodes.shape[0]), np.diff(paths.ptr))
+        at, slot = np.nonzero(np.arange(held.candidates.shape[1]) < held.n_candidates[:, None])
+        for found in (
+            passed,
+            on_path * n_classes + paths.keys,
+            at * n_classes + held.candidates[at, slot],
+        ):
+            require(bool(np.all(np.isin(found, known))), "a node has labels that have not passed")
+
+    def _most_labels(self) -> OffsetArray:
+        """Return ``RecallTree.most_labels``, counted anew."""
+        most = np.zeros(self.settings.max_depth + 1, dtype=OFFSET)
+        n_labels = self.state.histograms.counts.owners[:, COUNT]
+        np.maximum.at(most, self.state.nodes[: n_labels.size, DEPTH], n_labels)
+        return most
 
     def check(self, n_classes: int) -> None:
         """Raise ``ValueError`` unless kernels may work with a state that was stored."""
@@ -213,6 +242,9 @@ class RecallTreeModel:
             require(bool(np.all(own >= 0)) and np.unique(own).size == own.size, "candidates repeat")
         check_models("routers", state.routers, n, self._n_features, 0)
         check_models("regressors", state.regressors, n_classes, self._n_features, n)
+        self._check_labels(n_classes)
+        fits = np.array_equal(state.most_labels, self._most_labels())
+        require(fits, "most_labels must be the largest counts")
         check_scales(state.scales, self._n_features)
 
     def _scratch(self, X: Rows) -> Scratch:

@@ -37,7 +37,9 @@ DEPTH: Final = 2
 
 N_NODES: Final = 0
 N_CANDIDATES: Final = 1
-"""Places in ``Tree.sizes``: nodes in use, and F."""
+"""Places in ``RecallTree.sizes``: nodes in use, and F."""
+
+_ROUTERS_PER_CLASS = 16
 
 
 class RecallTree(NamedTuple):
@@ -52,12 +54,16 @@ class RecallTree(NamedTuple):
     """One for each class; their extra features are the nodes of the path."""
     scales: Scales
     sizes: OffsetArray
+    most_labels: OffsetArray
+    """Labels of the node with most of them, by depth: what bounds the room for one more."""
 
 
 class Settings(NamedTuple):
     """What users choose."""
 
     max_depth: int
+    max_routers: int
+    """0: 16 for each class so far."""
     max_candidates: int
     """0: four times log₂ of the number of classes so far."""
     multiplier: float
@@ -131,20 +137,39 @@ def train(
 ) -> int:
     """Descend with an example of known label while the tree learns; return the last node."""
     histograms = tree.histograms
-    n_candidates, multiplier = tree.sizes[N_CANDIDATES], settings.multiplier
-    update_candidates(histograms, ROOT, label, weight, n_candidates, multiplier)
+    count(tree, ROOT, label, weight, settings)
     node = ROOT
     while tree.nodes[node, DEPTH] < settings.max_depth:
         if tree.nodes[node, LEFT] == NO_CHILD:
+            if not may_split(tree, settings):
+                break
             add_children(tree, node)
         f = update_router(tree, row, label, weight, node, settings, scratch)
         child = tree.nodes[node, _side(f)]
-        update_candidates(histograms, child, label, weight, n_candidates, multiplier)
+        count(tree, child, label, weight, settings)
         if histograms.stats[node, BOUND] > histograms.stats[child, BOUND]:
             break
         node = child
         row.extra[tree.nodes[node, DEPTH] - 1] = node
     return node
+
+
+@bare_kernel
+def count(tree: RecallTree, node: int, label: int, weight: float, settings: Settings) -> None:
+    """Count a label at a node."""
+    n_candidates, multiplier = tree.sizes[N_CANDIDATES], settings.multiplier
+    update_candidates(tree.histograms, node, label, weight, n_candidates, multiplier)
+    depth, n_labels = tree.nodes[node, DEPTH], tree.histograms.counts.owners[node, COUNT]
+    tree.most_labels[depth] = max(tree.most_labels[depth], n_labels)
+
+
+@bare_kernel
+def may_split(tree: RecallTree, settings: Settings) -> bool:
+    """Whether there may be one more router."""
+    limit = settings.max_routers
+    if limit == 0:
+        limit = _ROUTERS_PER_CLASS * tree.most_labels[0]
+    return bool(tree.sizes[N_NODES] // 2 < limit)
 
 
 @bare_kernel
@@ -317,13 +342,18 @@ def update_n_candidates(tree: RecallTree, label: int, settings: Settings) -> Non
 
 @bare_kernel
 def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray) -> bool:
-    """Whether arrays are large enough for what one example may add; fill in what is needed."""
+    """Whether arrays are large enough for what one example may add; fill in what is needed.
+
+    A node has path weights of labels alone that have reached it, so both tables have one bound.
+    """
     counts, paths = tree.histograms.counts, tree.regressors.extra
-    depth, n_classes = settings.max_depth, counts.owners[ROOT, COUNT] + 1
-    table = 2 << log_size_for(n_classes)
+    depth = settings.max_depth
+    tables = 0
+    for level in range(depth + 1):
+        tables += 2 << log_size_for(tree.most_labels[level] + 1)
     needed[0] = tree.sizes[N_NODES] + 2 * depth
-    needed[1] = counts.heads[USED] + (depth + 1) * table
-    needed[2] = paths.heads[USED] + depth * table
+    needed[1] = counts.heads[USED] + tables
+    needed[2] = paths.heads[USED] + tables
     needed[3] = slots_needed(tree.regressors.weights, row, MOST_CANDIDATES)
     needed[4] = slots_needed(tree.routers.weights, row, depth)
     return bool(
