@@ -213,9 +213,9 @@ def loss_of(core, output, words, y):
 def test_output_gradients_against_finite_differences(kind):
     """With Adagrad's first step being rate · sign(g), signs are compared, and delta in full."""
     rng = np.random.default_rng(0)
-    core = LogBilinear(9, 2, 4, rng)
+    core = LogBilinear.start(9, 2, 4, rng)
     core.U[:9] = rng.standard_normal((9, 4))
-    output = FlatOutput(core, 9) if kind == "flat" else TreeOutput(balanced(9, kind, rng), 4)
+    output = FlatOutput(core, 9) if kind == "flat" else TreeOutput.start(balanced(9, kind, rng), 4)
     if isinstance(output, TreeOutput):
         output.model.weights[:] = rng.standard_normal(output.model.weights.shape)
     words = rng.integers(0, 9, (6, 2)).astype(np.int32)

@@ -210,6 +210,36 @@ def tree_from_arrays(
     return tree
 
 
+def section_arrays(sections: Mapping[str, Section]) -> dict[str, AnyArray]:
+    """Return the arrays of all sections under names that begin with that of theirs."""
+    return {
+        f"{name}.{key}": array
+        for name, section in sections.items()
+        for key, array in section.arrays.items()
+    }
+
+
+def unpack_sections(
+    arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]
+) -> dict[str, Section]:
+    """Return sections from the arrays that are nothing else's, and from their metadata."""
+    parts: dict[str, dict[str, AnyArray]] = {name: {} for name in metadata}
+    for full_name, array in arrays.items():
+        section, _, name = full_name.partition(".")
+        if section not in parts:
+            raise ValueError(f"array {full_name!r} belongs to nothing")
+        parts[section][name] = array
+    return {name: Section(part, typed(metadata, name, dict)) for name, part in parts.items()}
+
+
+def typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return an entry of some metadata, which must be of a type."""
+    value = metadata[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} must be {kind.__name__}, is {type(value).__name__}")
+    return value
+
+
 def pack_strings(texts: list[str], name: str) -> dict[str, AnyArray]:
     """Return strings as one array of UTF-8 and one of offsets."""
     encoded = [text.encode("utf-8") for text in texts]

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,13 @@ from sklearn.base import BaseEstimator
 
 from thinleaf._dtypes import AnyArray
 from thinleaf._version import __version__
-from thinleaf.persist import ModelFileError, Section, tree_arrays, tree_from_arrays
+from thinleaf.persist import (
+    ModelFileError,
+    Section,
+    read_arrays,
+    tree_arrays,
+    tree_from_arrays,
+)
 from thinleaf.predictor import load
 from thinleaf.probability import Backoff
 
@@ -41,13 +48,7 @@ def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
 
 def training_section(estimator: BaseEstimator) -> Section:
     """Return all that :func:`load_estimator` needs, beside the frozen model."""
-    parameters = _parameters(estimator)
-    for name, value in parameters.items():
-        if not _is_json(value):
-            raise ValueError(
-                f"{name} cannot be written to a model file: it is a {type(value).__name__}; "
-                "save with trainable=False, or set a plain value"
-            )
+    parameters = plain_parameters(estimator, "save with trainable=False, or ")
     arrays: dict[str, AnyArray] = tree_arrays(estimator.tree_, "tree.")
     if estimator.backoff_ is not None:
         arrays |= {
@@ -61,7 +62,7 @@ def training_section(estimator: BaseEstimator) -> Section:
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Any:
-    """Return the estimator that ``save(path, trainable=True)`` wrote.
+    """Return the estimator that ``save(path, trainable=True)``, or ``save`` of a label tree, wrote.
 
     Parameters
     ----------
@@ -69,14 +70,18 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator : SoftmaxTreeClassifier or AdaptiveSoftmaxTreeClassifier
-        Fitted. It predicts as before, and ``warm_start`` goes on from its tree.
+    estimator : estimator
+        Fitted. It predicts as before; ``warm_start`` of a softmax tree goes on from its tree.
 
     Raises
     ------
     ModelFileError
         If the file is damaged, or holds only what prediction needs.
     """
+    from thinleaf.estimators.label_files import is_label_tree, read_label_tree
+
+    if is_label_tree(read_arrays(Path(path))[1]):
+        return read_label_tree(path).estimator
     model = load(path)
     if "training" not in model.sections:
         raise ModelFileError(
@@ -127,6 +132,29 @@ def _rebuild(section: Section, n_features: int, n_classes: int) -> Any:
         estimator.backoff_ = Backoff(**arrays)
         estimator.backoff_.validate(estimator.tree_)
     return estimator
+
+
+def plain_parameters(
+    estimator: BaseEstimator, instead: str = "", *, given_tree: bool = False
+) -> dict[str, Any]:
+    """Return the parameters as JSON holds them; ``ValueError`` if one cannot be held.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    instead : str
+        What else the user may do.
+    given_tree : bool
+        Whether ``tree`` is a tree. It is then left out: the model has it.
+    """
+    parameters = _parameters(estimator) | ({"tree": None} if given_tree else {})
+    for name, value in parameters.items():
+        if not _is_json(value):
+            raise ValueError(
+                f"{name} cannot be written to a model file: it is a {type(value).__name__}; "
+                f"{instead}set a plain value"
+            )
+    return parameters
 
 
 def _parameters(estimator: BaseEstimator) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import PARAM, AccumArray, AnyArray, IndexArray, ParamArray
+from thinleaf.estimators.label_files import save_classifier
 from thinleaf.estimators.progress import EpochLines
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.execution import executor_for
@@ -284,6 +286,11 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         names = self.classes_.tolist()
         return tree_text(self.model_.tree, names, self.class_count_, self.quality_, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file that :func:`thinleaf.load_estimator` gives this estimator back from."""
+        check_is_fitted(self)
+        save_classifier(self, path)
 
     # -- shared steps ------------------------------------------------------------------------------
 

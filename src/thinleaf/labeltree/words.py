@@ -117,6 +117,11 @@ class WordFeatures:
                 keys, counts = larger, larger_counts
         self._set(np.sort(keys[counts >= self.min_count]))
 
+    def with_terms(self, term_keys: AnyArray) -> WordFeatures:
+        """Take terms that have been learned before, by ascending key."""
+        self._set(term_keys)
+        return self
+
     def _set(self, term_keys: AnyArray) -> None:
         size = 1 << max(1, (2 * term_keys.size).bit_length())
         self.term_keys = term_keys
