@@ -103,6 +103,12 @@ def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     return arrays, metadata
 
 
+def file_format(path: Path) -> str | None:
+    """Return what a file says it is, such as ``"thinleaf model"``."""
+    name = read_arrays(path)[1].get("format")
+    return name if isinstance(name, str) else None
+
+
 def strict_json(text: bytes | str) -> Any:
     """Parse JSON; duplicate keys, NaN, infinity and deep nesting are errors."""
 

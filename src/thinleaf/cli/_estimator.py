@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import typer
 
-if TYPE_CHECKING:
-    from thinleaf.estimators import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+ModelChoice: TypeAlias = Literal["ast", "st", "label-tree"]
 
-ModelChoice: TypeAlias = Literal["ast", "st"]
+_CLASSES: dict[ModelChoice, str] = {
+    "ast": "AdaptiveSoftmaxTreeClassifier",
+    "st": "SoftmaxTreeClassifier",
+    "label-tree": "LabelTreeClassifier",
+}
 
 
 def make_estimator(
     model: ModelChoice, options: Mapping[str, Any], assignments: Sequence[str]
-) -> AdaptiveSoftmaxTreeClassifier | SoftmaxTreeClassifier:
+) -> Any:
     """Return an estimator whose parameters have been checked.
 
     Parameters
     ----------
-    model : {"ast", "st"}
+    model : {"ast", "st", "label-tree"}
     options : mapping
         Parameters that have options of their own; None is not given.
     assignments : sequence of str
@@ -34,9 +37,7 @@ def make_estimator(
     """
     from thinleaf import estimators
 
-    cls = getattr(
-        estimators, {"ast": "AdaptiveSoftmaxTreeClassifier", "st": "SoftmaxTreeClassifier"}[model]
-    )
+    cls = getattr(estimators, _CLASSES[model])
     given = {name: value for name, value in options.items() if value is not None}
     given |= dict(map(parse_assignment, assignments))
     known = cls._get_param_names()
@@ -48,8 +49,9 @@ def make_estimator(
         )
     estimator = cls(**given)
     estimator._validate_params()
-    estimator._check_combinations()
-    return estimator  # type: ignore[no-any-return]
+    if hasattr(estimator, "_check_combinations"):
+        estimator._check_combinations()
+    return estimator
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

@@ -17,7 +17,7 @@ from thinleaf._version import __version__
 from thinleaf.persist import (
     ModelFileError,
     Section,
-    read_arrays,
+    file_format,
     tree_arrays,
     tree_from_arrays,
 )
@@ -78,10 +78,10 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         If the file is damaged, or holds only what prediction needs.
     """
-    from thinleaf.estimators.label_files import is_label_tree, read_label_tree
+    from thinleaf.estimators import label_files
 
-    if is_label_tree(read_arrays(Path(path))[1]):
-        return read_label_tree(path).estimator
+    if file_format(Path(path)) == label_files.FORMAT:
+        return label_files.read_label_tree(path).estimator
     model = load(path)
     if "training" not in model.sections:
         raise ModelFileError(

@@ -69,7 +69,7 @@ def save_classifier(
     model = clf.model_
     labels, kind = pack_labels(clf.classes_)
     arrays = files.node_arrays(model, clf.quality_) | labels
-    arrays |= {"U": model.U, "class_count": clf.class_count_.astype(OFFSET)}
+    arrays |= {"U": model.U, "class_count": clf.class_count_}
     fitted: dict[str, Any] = {
         "labels": kind,
         "n_classes": int(clf.classes_.size),
@@ -123,11 +123,6 @@ def _write(
     write_arrays(Path(path), arrays | section_arrays(sections or {}), metadata)
 
 
-def is_label_tree(metadata: Mapping[str, Any]) -> bool:
-    """Whether a file is one of ours, by its metadata."""
-    return metadata.get("format") == FORMAT
-
-
 def read_label_tree(path: str | os.PathLike[str]) -> LabelTreeFile:
     """Return what a file holds; :class:`ModelFileError` if it is damaged."""
     arrays, metadata = read_arrays(Path(path))
@@ -139,7 +134,7 @@ def read_label_tree(path: str | os.PathLike[str]) -> LabelTreeFile:
 
 
 def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> LabelTreeFile:
-    if not is_label_tree(metadata):
+    if metadata.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
     if type(metadata.get("version")) is not int or metadata["version"] != VERSION:
         raise ValueError(

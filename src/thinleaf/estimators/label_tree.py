@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thinleaf._dtypes import PARAM, AccumArray, AnyArray, IndexArray, ParamArray
+from thinleaf._dtypes import OFFSET, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
 from thinleaf.estimators.label_files import save_classifier
 from thinleaf.estimators.progress import EpochLines
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.execution import executor_for
-from thinleaf.inputs import as_rows, class_ids, mean_square_norm
+from thinleaf.inputs import as_rows, as_weights, class_ids, mean_square_norm
 from thinleaf.kernels.embedding import embed_rows
 from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of
 from thinleaf.kernels.words import predict_text
@@ -26,7 +28,7 @@ from thinleaf.labeltree import kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.show import tree_text
-from thinleaf.labeltree.statistics import NodeQuality, node_quality
+from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
 from thinleaf.labeltree.training import Assigning, Schedule, train
 from thinleaf.labeltree.tree import LabelTree
 from thinleaf.labeltree.words import Pooling, WordFeatures, normalized
@@ -166,7 +168,9 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: npt.ArrayLike) -> LabelTreeClassifier:
+    def fit(
+        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> LabelTreeClassifier:
         """Train embeddings and nodes, and unless it is fixed, the tree.
 
         Parameters
@@ -174,18 +178,24 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : {array-like, sparse matrix} of shape (n_rows, n_features) or list of str
         y : array-like of shape (n_rows,)
             Labels: integers or strings.
+        sample_weight : array-like of shape (n_rows,), optional
+            What the steps of a row are multiplied by, once they are scaled to a mean of one. Rows
+            without weight are left out; other weights are like repetition, but not the same.
 
         Returns
         -------
         self
         """
         self._validate_params()
+        importance: ParamArray | None = None
+        if sample_weight is not None:
+            X, y, importance = _weighted(X, y, sample_weight)
         rows, labels, scale = self._read(X, y)
         classes = np.unique(labels)
         ids = class_ids(classes, labels)
         learned = isinstance(self.tree, str) and self.tree == "learned"
         rng = np.random.default_rng(seed_sequence(self.random_state))
-        tree = self._first_tree(rows, ids, classes.size, scale, rng)
+        tree = self._first_tree(rows, ids, importance, classes.size, scale, rng)
         model = LabelTreeModel.start(tree, n_features_of(rows), self.dim, rng, scale)
         schedule = Schedule(self.epochs, self.learning_rate, self.n_assignments if learned else 0)
         assigning = Assigning(
@@ -193,11 +203,11 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         lines = EpochLines(type(self).__name__, self.epochs) if self.verbose else None
         with executor_for(self.n_jobs) as executor:
-            trained = train(model, rows, ids, schedule, assigning, rng, executor, lines)
+            trained = train(model, rows, ids, schedule, assigning, rng, executor, lines, importance)
         _check_finite(trained.model)
         self.classes_ = classes
         self.model_ = trained.model
-        self.class_count_ = np.bincount(ids, minlength=classes.size)
+        self.class_count_ = np.bincount(ids, minlength=classes.size).astype(OFFSET)
         self.history_ = [record._asdict() for record in trained.history]
         self.quality_ = node_quality(trained.model.tree, trained.statistics)
         return self
@@ -271,8 +281,20 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if X is None or y is None:
             return self.quality_
-        ids = class_ids(self.classes_, np.asarray(y))
-        return node_quality(self.model_.tree, self.model_.statistics(self._rows(X), ids))
+        return self.quality_of([self.node_statistics(X, y)])
+
+    def node_statistics(self, X: Any, y: npt.ArrayLike) -> Statistics:
+        """Return SumProbas and Counts of some rows, for :meth:`quality_of`."""
+        rows = self._rows(X)
+        return self.model_.statistics(rows, class_ids(self.classes_, np.asarray(y)))
+
+    def quality_of(self, parts: Iterable[Statistics]) -> NodeQuality:
+        """Return J_n, β and α of every node, from the statistics of several batches of rows."""
+        total = Statistics.zeros(self.model_.tree, 0)
+        for part in parts:
+            total.sum_probas[:] += part.sum_probas
+            total.counts[:] += part.counts
+        return node_quality(self.model_.tree, total)
 
     def tree_text(self, **options: int) -> str:
         """Return the tree with the most frequent labels of each node.
@@ -319,7 +341,13 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.features_.transform(X)
 
     def _first_tree(
-        self, X: Rows, y: IndexArray, n_labels: int, scale: float, rng: np.random.Generator
+        self,
+        X: Rows,
+        y: IndexArray,
+        importance: ParamArray | None,
+        n_labels: int,
+        scale: float,
+        rng: np.random.Generator,
     ) -> LabelTree:
         """Return the tree that training starts from."""
         if isinstance(self.tree, LabelTree):
@@ -327,7 +355,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"tree has {self.tree.n_labels} labels, but y has {n_labels}")
             return self.tree
         if self.tree == "huffman":
-            return kinds.huffman(np.bincount(y, minlength=n_labels), self.arity)
+            return kinds.huffman(np.bincount(y, importance, minlength=n_labels), self.arity)
         if self.tree == "clustering":
             return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), self.arity, rng)
         if self.tree == "learned":
@@ -359,6 +387,24 @@ def is_text(X: Any) -> bool:
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or len(X) == 0:
         return False
     return isinstance(next(iter(X)), str)
+
+
+def _weighted(
+    X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike
+) -> tuple[Any, AnyArray, ParamArray]:
+    """Return rows, labels and weights without those of no weight; weights have mean one."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
+    labels = np.asarray(y)
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    weight = as_weights(sample_weight, n_rows)
+    if labels.shape[:1] != (n_rows,):
+        raise ValueError(f"there are {n_rows} rows, but y has shape {labels.shape}")
+    kept = np.flatnonzero(weight > 0.0)
+    if kept.size < n_rows:
+        X = _safe_indexing(X.tocsr() if hasattr(X, "tocsr") else X, kept)
+    weight = weight[kept] / weight[kept].mean()
+    return X, labels[kept], weight.astype(PARAM)
 
 
 def _prototypes(
