@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
@@ -198,15 +199,16 @@ class LabelTreeSoftmax(nn.Module):
         """
         slots = self.slots[: self._tree.n_nodes].cpu().numpy()
         weights, bias = self._arrays()
-        tree, origin, statistics = assign_labels(
-            self._tree,
-            self._statistics(),
-            weights[slots],
-            bias[slots],
-            criterion=self.criterion,
-            max_depth=self.max_depth,
-            decay=decay,
-        )
+        with threadpool_limits(limits=1):  # many small products
+            tree, origin, statistics = assign_labels(
+                self._tree,
+                self._statistics(),
+                weights[slots],
+                bias[slots],
+                criterion=self.criterion,
+                max_depth=self.max_depth,
+                decay=decay,
+            )
         kept = np.where(origin >= 0, slots[origin], -1).astype(INDEX)
         free = np.setdiff1d(np.arange(self.weight.shape[0]), kept)
         new = kept < 0
