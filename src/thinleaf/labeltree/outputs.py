@@ -15,7 +15,7 @@ from thinleaf.kernels import label_search as search
 from thinleaf.kernels.adagrad import ascend, train_batch
 from thinleaf.labeltree.assign import Criterion, assign_labels
 from thinleaf.labeltree.bilinear import LogBilinear
-from thinleaf.labeltree.model import LabelTreeModel, initial_bias, n_outputs
+from thinleaf.labeltree.model import LabelTreeModel, Moves, initial_bias, n_outputs
 from thinleaf.labeltree.statistics import Statistics
 from thinleaf.labeltree.tree import LabelTree
 
@@ -134,9 +134,10 @@ class TreeOutput:
             criterion=self.criterion,
             max_depth=self.max_depth,
         )
+        moves = Moves.of(self.tree, tree, origin)
         self.model = self.model.rebuilt(tree, origin)
         self._memory = _Memory(
-            _kept(weight_squares, origin), _kept(bias_squares, origin), statistics
+            _kept(weight_squares, origin, moves), _kept(bias_squares, origin, moves), statistics
         )
 
     def label_log_proba(self, R: ParamArray, y: IndexArray) -> ParamArray:
@@ -210,7 +211,10 @@ class FlatOutput:
         return top, np.take_along_axis(logp, top, axis=1)
 
 
-def _kept(old: AnyArray, origin: IndexArray) -> ParamArray:
+def _kept(old: AnyArray, origin: IndexArray, moves: Moves) -> ParamArray:
+    """Return squared gradients of nodes that stay, and of leaves wherever they have moved."""
     out = np.zeros((origin.size, *old.shape[1:]), dtype=PARAM)
     out[origin >= 0] = old[origin[origin >= 0]]
+    if old.shape[1] > 1:
+        out[moves.target] = old[moves.source]
     return out

@@ -1,7 +1,8 @@
 """A learned label tree as an output layer, in the place of ``nn.AdaptiveLogSoftmaxWithLoss``.
 
 Parameters have a slot for every node that the tree may have. Re-assignment changes which node uses
-which slot, never a parameter of a node that stays, so optimizers keep their state.
+which slot. A node that stays keeps its parameters, but for branches of classes that come to it: a
+class takes along what it had at the leaf that it leaves. Optimizers keep their state for slots.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
 from thinleaf.kernels.label_search import topk_points
 from thinleaf.labeltree.assign import Criterion, assign_labels, check_depth
 from thinleaf.labeltree.kinds import balanced, least_arity, n_fillers
-from thinleaf.labeltree.model import ABSENT
+from thinleaf.labeltree.model import ABSENT, Moves
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
 from thinleaf.labeltree.tree import LabelTree
 from thinleaf.torch.groups import grouped_scores
@@ -213,9 +214,14 @@ class LabelTreeSoftmax(nn.Module):
         free = np.setdiff1d(np.arange(self.weight.shape[0]), kept)
         new = kept < 0
         kept[new] = free[: np.count_nonzero(new)]
-        at = torch.from_numpy(kept[new]).long().to(self.weight.device)
-        self.weight[at] = 0.0
-        self.bias[at] = 0.0
+        moves = Moves.of(self._tree, tree, origin)
+        at = torch.from_numpy(kept).long().to(self.weight.device)
+        for parameter in (self.weight, self.bias):
+            old = parameter.detach().cpu().numpy().astype(PARAM, copy=False)[slots]
+            values = np.zeros((tree.n_nodes, *old.shape[1:]), dtype=PARAM)
+            values[~new] = old[origin[~new]]
+            moves.carry(old, values, self._tree.present)
+            parameter[at] = torch.from_numpy(values).to(parameter)
         self._set_tree(tree, kept)
         self._start_statistics(statistics)
 
