@@ -124,6 +124,19 @@ def test_weights_are_like_repetition(tree):
     assert clf.inspect().n_examples[0] == pytest.approx(800, rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["texts", "dense", "sparse"])
+def test_predictions_do_not_depend_on_threads(kind):
+    X, y = texts(n_rows=1200) if kind == "texts" else problem(kind=kind, n_rows=1200)
+    clf = quick(epochs=2).fit(X, y)
+    one = clf.predict(X), *clf.predict_topk(X, 3), clf.predict_proba(X)
+    clf.set_params(n_jobs=2)
+    two = clf.predict(X), *clf.predict_topk(X, 3), clf.predict_proba(X)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
+    clf.set_params(n_jobs=2, search="greedy")
+    np.testing.assert_array_equal(clf.predict(X), clf.set_params(n_jobs=1).predict(X))
+
+
 def test_node_figures_and_the_printed_tree():
     X, y = texts()
     clf = quick(epochs=40).fit(X, y)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from thinleaf.estimators.tao import seed_sequence
 from thinleaf.execution import executor_for
 from thinleaf.inputs import as_rows, as_weights, class_ids, mean_square_norm
 from thinleaf.kernels.embedding import embed_rows
-from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of
+from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of, rows_between
 from thinleaf.kernels.words import predict_text
 from thinleaf.labeltree import kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
@@ -35,6 +36,8 @@ from thinleaf.labeltree.words import Pooling, WordFeatures, normalized
 
 TreeKind = Literal["learned", "huffman", "balanced", "clustering"]
 _PROTOTYPE_DIM = 64
+_MIN_PIECE = 256
+"""Rows that are worth a thread."""
 
 
 class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -82,8 +85,9 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probable child of each node.
     random_state : int, RandomState instance or None
     n_jobs : int or None
-        Threads for training. One thread gives the same model each time; more update shared arrays
-        without locks, so that models differ in their bits, though not in quality.
+        Threads for training and for batches of predictions. One thread gives the same model each
+        time; more update shared arrays without locks, so that models differ in their bits, though
+        not in quality. Predictions do not depend on it.
     verbose : int
 
     Attributes
@@ -216,10 +220,8 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """Return a label for each row or text; ``search`` says how it is found."""
-        rows = self._rows(X)
-        if self.search == "greedy":
-            return self.classes_[self.model_.descend(rows)]
-        return self.classes_[self.model_.topk(rows, 1)[0][:, 0]]
+        (ids,) = self._in_pieces(X, lambda rows: (self._best(rows),))
+        return self.classes_[ids]
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
         """Return the ``k`` most probable labels, best first, and their probabilities.
@@ -232,8 +234,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
-        rows = self._rows(X)
-        labels, scores = self.model_.topk(rows, int(k))
+        labels, scores = self._in_pieces(X, lambda rows: self.model_.topk(rows, int(k)))
         return self.classes_[labels], np.exp(scores.astype(np.float64))
 
     def predict_proba(self, X: Any) -> AccumArray:
@@ -244,8 +245,8 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_log_proba(self, X: Any) -> AccumArray:
         """Return the logarithm of :meth:`predict_proba`, without underflow."""
-        rows = self._rows(X)
-        return self.model_.log_proba(rows).astype(np.float64)
+        (out,) = self._in_pieces(X, lambda rows: (self.model_.log_proba(rows),))
+        return out.astype(np.float64)
 
     def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
         """Return the probability of one given label for each row."""
@@ -339,6 +340,32 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not is_text(X):
             raise ValueError("this model was fitted to texts: give a list of strings")
         return self.features_.transform(X)
+
+    def _best(self, rows: Rows) -> IndexArray:
+        if self.search == "greedy":
+            return self.model_.descend(rows)
+        return self.model_.topk(rows, 1)[0][:, 0]
+
+    def _in_pieces(
+        self, X: Any, function: Callable[[Rows], tuple[AnyArray, ...]]
+    ) -> tuple[AnyArray, ...]:
+        """Return arrays of all rows; several threads make parts of them if there are many rows."""
+        check_is_fitted(self)
+        if self.n_jobs in (None, 1):
+            return function(self._rows(X))
+        part: Callable[[tuple[int, int]], Rows]
+        if self.features_ is not None and is_text(X):
+            texts = list(X)
+            n_rows, part = len(texts), lambda cut: self._rows(texts[slice(*cut)])
+        else:
+            rows = self._rows(X)
+            n_rows, part = n_rows_of(rows), lambda cut: rows_between(rows, *cut)
+        with executor_for(self.n_jobs) as executor:
+            n_pieces = 4 * executor.n_workers if executor.n_workers > 1 else 1
+            n_pieces = max(1, min(n_pieces, n_rows // _MIN_PIECE))
+            cuts = np.linspace(0, n_rows, n_pieces + 1).astype(int).tolist()
+            done = executor.map(lambda cut: function(part(cut)), list(pairwise(cuts)))
+        return tuple(np.concatenate(parts) for parts in zip(*done, strict=True))
 
     def _first_tree(
         self,
