@@ -29,6 +29,10 @@ def labels_below(tree: LabelTree, node: int) -> set[int]:
     return set().union(*(labels_below(tree, child) for child in children))
 
 
+def nowhere(p: np.ndarray) -> np.ndarray:
+    return np.full(p.shape[0], -1, dtype=INDEX)
+
+
 def random_statistics(tree: LabelTree, rng: np.random.Generator, dim: int = 3) -> Statistics:
     out = Statistics.zeros(tree, dim)
     out.counts[:] = rng.integers(1, 9, size=out.counts.size)
@@ -195,7 +199,7 @@ def test_derivatives_are_those_of_the_objective(split, log_likelihood):
     """Equations 10 and 12: |p_j - p_j|i| of one label, by finite differences."""
     p, q = split
     value, affinity = np.zeros_like(p), np.zeros_like(p)
-    kernels.derivatives(p, q, log_likelihood, value, affinity)
+    kernels.derivatives(p, q, log_likelihood, 1.0, nowhere(p), value, affinity)
 
     def term(p, i, j):
         return 2 / p.shape[1] * q[i] * abs(p[i, j] - q @ p[:, j])
@@ -242,7 +246,7 @@ def node_problems(draw, sizes):
     p = rng.dirichlet(np.full(arity, 0.7), size=n_labels)
     q = rng.dirichlet(np.full(n_labels, 3.0))
     value, affinity = np.zeros_like(p), np.zeros_like(p)
-    kernels.derivatives(p, q, draw(st.booleans()), value, affinity)
+    kernels.derivatives(p, q, draw(st.booleans()), 1.0, nowhere(p), value, affinity)
     return value, affinity
 
 
@@ -376,3 +380,15 @@ def test_a_tree_is_printed_with_its_most_frequent_labels():
         "  1 (3 labels): f, e, …",
         "  0 (3 labels): c, b, …",
     ]
+
+
+def test_inertia_keeps_labels_where_they_are():
+    moved = []
+    for inertia in (1.0, 1e6):
+        rng = np.random.default_rng(0)
+        tree = balanced(64, 4, rng)
+        given = tree, random_statistics(tree, rng), *parameters(tree, rng)
+        new = assign_labels(*given, max_depth=3, inertia=inertia).tree
+        first = [t.path_branches[t.path_ptr[:-1]] for t in (tree, new)]
+        moved.append(int(np.count_nonzero(first[0] != first[1])))
+    assert moved[0] > moved[1] == 0

@@ -72,6 +72,9 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         How often the tree is re-assigned in an epoch, in the first half of them.
     criterion : {"log_likelihood", "probability"}
         Which derivative of J_n ranks assignments: equation 12 or 10.
+    inertia : float
+        By what factor another child must be better for a word to leave its own; 1 is the paper's.
+        Rare words would else move whenever the tree is re-assigned.
     min_count : int
         Words that occur less often become ``"<unk>"``.
     end : str or None
@@ -111,6 +114,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "n_assignments": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions({"probability", "log_likelihood"})],
+        "inertia": [Interval(Real, 1, None, closed="left")],
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "end": [str, None],
         "random_state": ["random_state"],
@@ -131,6 +135,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 0.05,
         n_assignments: int = 50,
         criterion: Criterion = "log_likelihood",
+        inertia: float = 2.0,
         min_count: int = 1,
         end: str | None = END,
         random_state: Any = None,
@@ -147,6 +152,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.n_assignments = n_assignments
         self.criterion = criterion
+        self.inertia = inertia
         self.min_count = min_count
         self.end = end
         self.random_state = random_state
@@ -182,7 +188,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
             self.output_ = FlatOutput(self.core_, n_words)
         else:
             tree, max_depth = self._first_tree(contexts, rng)
-            self.output_ = TreeOutput.start(tree, self.dim, max_depth, self.criterion)
+            self.output_ = TreeOutput.start(tree, self.dim, max_depth, self.criterion, self.inertia)
         self.history_: list[dict[str, Any]] = []
         with threadpool_limits(limits=self.n_jobs or 1):
             for epoch in range(self.epochs):

@@ -248,7 +248,13 @@ def exchange(value: AccumArray, step: int, capacity: int, child: IndexArray) -> 
 
 @strict_kernel
 def derivatives(
-    p: AccumArray, q: AccumArray, log_likelihood: bool, value: AccumArray, affinity: AccumArray
+    p: AccumArray,
+    q: AccumArray,
+    log_likelihood: bool,
+    inertia: float,
+    current: IndexArray,
+    value: AccumArray,
+    affinity: AccumArray,
 ) -> None:
     """Fill equation 10, or 12, of each label and child, and p_j|i - p_j.
 
@@ -258,6 +264,10 @@ def derivatives(
         p_j|i of the node.
     q : ndarray of shape (n_labels,)
         The proportion of each label.
+    inertia : float
+        What p_j|i is multiplied by if j is the child that label i is at.
+    current : ndarray of shape (n_labels,)
+        That child, or -1.
     """
     n_labels, arity = p.shape
     mean = np.zeros(arity)
@@ -267,9 +277,10 @@ def derivatives(
     for i in range(n_labels):
         weight = 2.0 / arity * q[i] * (1.0 - q[i])
         for j in range(arity):
-            difference = p[i, j] - mean[j]
+            own = p[i, j] * inertia if j == current[i] else p[i, j]
+            difference = own - mean[j]
             affinity[i, j] = difference
-            size = p[i, j] if log_likelihood else 1.0
+            size = own if log_likelihood else 1.0
             value[i, j] = weight * np.sign(difference) * size
 
 
@@ -305,6 +316,7 @@ def assign_labels(
     old_children: IndexArray,
     path_ptr: OffsetArray,
     path_nodes: IndexArray,
+    path_branches: IndexArray,
     sum_probas: ParamArray,
     counts: ParamArray,
     means: ParamArray,
@@ -312,6 +324,7 @@ def assign_labels(
     weights: ParamArray,
     bias: ParamArray,
     log_likelihood: bool,
+    inertia: float,
     max_depth: int,
     labels: IndexArray,
     children: IndexArray,
@@ -366,7 +379,12 @@ def assign_labels(
         # then, assign each label to a child
         value = np.zeros((size, arity), dtype=np.float32)
         affinity = np.zeros((size, arity), dtype=np.float32)
-        derivatives(p, q, log_likelihood, value, affinity)
+        current = np.full(n_real, NO_ROOM, dtype=np.int32)
+        for i in range(n_real):
+            e = path_ptr[segment[i]] + depth[n]
+            if old >= 0 and e < path_ptr[segment[i] + 1] and path_nodes[e] == old:
+                current[i] = path_branches[e]
+        derivatives(p, q, log_likelihood, inertia, current, value, affinity)
         child = np.zeros(size, dtype=np.int32)
         step, capacity = arity - 1, 0
         if max_depth > 0:

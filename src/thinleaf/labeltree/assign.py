@@ -38,6 +38,7 @@ def assign_labels(
     criterion: Criterion = "log_likelihood",
     max_depth: int | None = None,
     decay: float = 0.8,
+    inertia: float = 1.0,
 ) -> Assignment:
     """Re-assign every label.
 
@@ -55,6 +56,9 @@ def assign_labels(
         With it, algorithm 3: no path is longer. Without, algorithm 2: the tree is well-formed.
     decay : float
         What the sums of representations count from now on: these change faster than paths.
+    inertia : float
+        What p_j|i is multiplied by if child j is where label i is: above 1, labels stay unless they
+        are better off elsewhere by that factor.
 
     Returns
     -------
@@ -71,6 +75,7 @@ def assign_labels(
         tree.children,
         tree.path_ptr,
         tree.path_nodes,
+        tree.path_branches,
         statistics.sum_probas,
         statistics.counts,
         statistics.label_sums,
@@ -78,6 +83,7 @@ def assign_labels(
         weights,
         bias,
         criterion == "log_likelihood",
+        inertia,
         max_depth or 0,
         labels,
         children,

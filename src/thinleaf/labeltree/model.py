@@ -61,6 +61,8 @@ class LabelTreeModel:
         In a tree wider than binary, a label that has moved takes those of its leaf along, as far as
         they differ from the mean of the node.
         """
+        if tree.n_nodes == 0:
+            return self
         known = origin >= 0
         weights = np.zeros((tree.n_nodes, *self.weights.shape[1:]), dtype=PARAM)
         bias = initial_bias(tree)

@@ -61,6 +61,8 @@ class TreeOutput:
         Of the trees that it is re-assigned to.
     criterion : {"log_likelihood", "probability"}
         Equation 12 or 10.
+    inertia : float
+        By what factor another child must be better for a word to leave its own.
     """
 
     def __init__(
@@ -68,8 +70,9 @@ class TreeOutput:
         model: LabelTreeModel,
         max_depth: int | None = None,
         criterion: Criterion = "log_likelihood",
+        inertia: float = 1.0,
     ) -> None:
-        self.max_depth = max_depth
+        self.max_depth, self.inertia = max_depth, inertia
         self.criterion: Criterion = criterion
         self.model = model
         self._memory: _Memory | None = None
@@ -81,11 +84,12 @@ class TreeOutput:
         dim: int,
         max_depth: int | None = None,
         criterion: Criterion = "log_likelihood",
+        inertia: float = 1.0,
     ) -> TreeOutput:
         """Return what training starts from: nodes that know nothing."""
         weights = np.zeros((tree.n_nodes, n_outputs(tree), dim), dtype=PARAM)
         model = LabelTreeModel(tree, np.eye(dim, dtype=PARAM), weights, initial_bias(tree))
-        return cls(model, max_depth, criterion)
+        return cls(model, max_depth, criterion, inertia)
 
     @property
     def tree(self) -> LabelTree:
@@ -125,6 +129,8 @@ class TreeOutput:
 
     def assign(self) -> None:
         """Re-assign the words; nodes that stay keep their parameters."""
+        if self.tree.n_nodes == 0:
+            return
         weight_squares, bias_squares, statistics = self.memory
         tree, origin, statistics = assign_labels(
             self.tree,
@@ -133,6 +139,7 @@ class TreeOutput:
             self.model.bias,
             criterion=self.criterion,
             max_depth=self.max_depth,
+            inertia=self.inertia,
         )
         moves = Moves.of(self.tree, tree, origin)
         self.model = self.model.rebuilt(tree, origin)

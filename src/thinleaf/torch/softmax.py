@@ -51,6 +51,8 @@ class LabelTreeSoftmax(nn.Module):
         The tree to start from, such as a Huffman tree; its arity counts. By default, a random one.
     criterion : {"log_likelihood", "probability"}
         Equation 12 or 10.
+    inertia : float
+        By what factor another child must be better for a class to leave its own; 1 is the paper's.
     learned : bool
         Whether statistics for :meth:`update_tree` are collected in training.
     seed : int
@@ -89,6 +91,7 @@ class LabelTreeSoftmax(nn.Module):
         *,
         tree: LabelTree | None = None,
         criterion: Criterion = "log_likelihood",
+        inertia: float = 2.0,
         learned: bool = True,
         seed: int = 0,
         device: Any = None,
@@ -110,6 +113,7 @@ class LabelTreeSoftmax(nn.Module):
             raise ValueError(f"tree has {tree.n_labels} labels, but there are {n_classes} classes")
         self.in_features, self.n_classes = in_features, n_classes
         self.max_depth, self.criterion, self.learned = max_depth, criterion, learned
+        self.inertia = inertia
         n_slots = _n_slots(n_classes, arity, max_depth, tree.n_nodes if not learned else 0)
         n_slots = max(n_slots, tree.n_nodes)
         options = {"device": device, "dtype": dtype}
@@ -209,6 +213,7 @@ class LabelTreeSoftmax(nn.Module):
                 criterion=self.criterion,
                 max_depth=self.max_depth,
                 decay=decay,
+                inertia=self.inertia,
             )
         kept = np.where(origin >= 0, slots[origin], -1).astype(INDEX)
         free = np.setdiff1d(np.arange(self.weight.shape[0]), kept)
