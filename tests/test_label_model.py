@@ -18,7 +18,7 @@ from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.statistics import Statistics
 from thinleaf.labeltree.training import Assigning, Schedule, train
 from thinleaf.labeltree.tree import LabelTree
-from thinleaf.labeltree.words import WordFeatures, normalized
+from thinleaf.labeltree.words import WordFeatures, _content, normalized
 
 formats = pytest.mark.parametrize("kind", FORMATS)
 seeds = st.integers(0, 2**32 - 1)
@@ -274,3 +274,10 @@ def test_a_large_vocabulary_outgrows_its_first_table():
 def test_buckets_limit_the_number_of_ngrams():
     features = WordFeatures(2, n_buckets=10).fit([" ".join(f"w{i}" for i in range(200))])
     assert 200 < features.n_features <= 210
+
+
+@given(st.lists(st.text(alphabet="aB1_ \n\0\t-éЖİ漢", max_size=12), max_size=6))
+def test_texts_together_are_as_one_by_one(texts):
+    content, n_texts = _content(texts)
+    assert n_texts == len(texts)
+    assert content.tobytes().split(b"\n")[:-1] == [normalized(t)[:-1] for t in texts]

@@ -392,3 +392,20 @@ def test_inertia_keeps_labels_where_they_are():
         first = [t.path_branches[t.path_ptr[:-1]] for t in (tree, new)]
         moved.append(int(np.count_nonzero(first[0] != first[1])))
     assert moved[0] > moved[1] == 0
+
+
+def test_the_quality_of_all_nodes_is_that_of_each():
+    rng = np.random.default_rng(0)
+    tree = balanced(23, 4, rng)
+    given = random_statistics(tree, rng)
+    given.counts[::5] = 0.0
+    given.sum_probas[::5] = 0.0
+    quality = node_quality(tree, given)
+    ptr, entries = tree.entries_by_node()
+    for n in range(tree.n_nodes):
+        at = entries[ptr[n] : ptr[n + 1]]
+        at = at[given.counts[at] > 0.0]
+        p = given.sum_probas[at][:, tree.present[n]] / given.counts[at][:, None]
+        expected = split_quality(p, given.counts[at] / given.counts[at].sum())
+        found = quality.J[n], quality.balancedness[n], quality.purity[n]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)

@@ -23,9 +23,9 @@ _PRIOR = 10.0
 """How many examples the distribution at a label's mean representation counts as."""
 _NOWHERE = -1e29
 """A bias below belongs to a branch that leads nowhere."""
-_EXCHANGE = 256
+_EXCHANGE = 32
 """Largest labels x arity of a node for which the greedy assignment is improved by exchanges."""
-_MOVE = 64
+_MOVE = 32
 """The same for moving room between children."""
 
 
