@@ -71,7 +71,8 @@ def output_layer(kind: str, n_words: int, options: argparse.Namespace) -> nn.Mod
         )
     return LabelTreeSoftmax(
         options.hidden, n_words, options.arity, options.max_depth,
-        criterion=options.criterion, inertia=options.inertia, learned=kind == "learned tree",
+        criterion=options.criterion, inertia=options.inertia, max_share=options.max_share,
+        learned=kind == "learned tree",
     )  # fmt: skip
 
 
@@ -230,6 +231,7 @@ def main() -> None:
     parser.add_argument("--max-depth", type=int, default=2)
     parser.add_argument("--criterion", default="probability")
     parser.add_argument("--inertia", type=float, default=2.0)
+    parser.add_argument("--max-share", type=float, default=1.5)
     parser.add_argument("--assignments", type=int, default=3, help="of the tree, in an epoch")
     parser.add_argument("--cutoffs", type=int, nargs="+", default=list(CUTOFFS))
     parser.add_argument("--div-value", type=float, default=4.0)

@@ -234,7 +234,8 @@ def brute_force(value: np.ndarray, allowed) -> float:
 
 def assigned(value: np.ndarray, affinity: np.ndarray, step: int, capacity: int) -> np.ndarray:
     child = np.zeros(value.shape[0], dtype=INDEX)
-    kernels.assign_greedily(value, affinity, value.shape[0], step, capacity or 2**30, child)
+    none = np.empty(0), np.inf
+    kernels.assign_greedily(value, affinity, value.shape[0], step, capacity or 2**30, *none, child)
     kernels.exchange(value, step, capacity, child)
     return child
 
@@ -291,7 +292,7 @@ def test_the_greedy_loop_alone_is_not_always_best():
     value = np.array([[2.0, 2.0, -2.0], [1.0, -1.0, -1.0], [-0.5, -0.5, 0.5]])
     affinity = np.array([[0.5, 0.4, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.5]])
     child = np.zeros(3, dtype=INDEX)
-    kernels.assign_greedily(value, affinity, 3, 2, 2**30, child)
+    kernels.assign_greedily(value, affinity, 3, 2, 2**30, np.empty(0), np.inf, child)
     assert child.tolist() == [0, 1, 2]
     kernels.exchange(value, 2, 0, child)
     assert child.tolist() == [1, 0, 2]
@@ -409,3 +410,22 @@ def test_the_quality_of_all_nodes_is_that_of_each():
         expected = split_quality(p, given.counts[at] / given.counts[at].sum())
         found = quality.J[n], quality.balancedness[n], quality.purity[n]
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("max_mass", [np.inf, 0.4, 0.01])
+def test_heavy_children_take_no_more_while_others_have_room(max_mass):
+    """All labels like the first child best and the last one least, the heavier the more."""
+    mass = 1.0 / np.arange(1, 28)
+    mass /= mass.sum()
+    value = mass[:, None] * np.array([3.0, 2.0, 1.0])
+    child = np.full(27, -1, dtype=INDEX)
+    kernels.assign_greedily(value, value, 27, 1, 9, mass, max_mass, child)
+    assert np.bincount(child).tolist() == [9, 9, 9]
+    share = np.bincount(child, mass)
+    if max_mass == np.inf:
+        assert child.tolist() == [0] * 9 + [1] * 9 + [2] * 9
+    elif max_mass == 0.4:
+        assert child[:4].tolist() == [0, 0, 0, 1]  # 0.26 + 0.13 is below the limit
+        assert share[0] < 0.6
+    else:  # one heavy label each, then all that is left as if there were no limit
+        assert child.tolist() == [0, 1, 2] + [0] * 8 + [1] * 8 + [2] * 8

@@ -67,6 +67,8 @@ def assign_greedily(
     n_real: int,
     step: int,
     capacity: int,
+    mass: AccumArray,
+    max_mass: float,
     child: IndexArray,
 ) -> None:
     """Fill ``child`` with the branch of each label: the pair of highest derivative first.
@@ -81,23 +83,43 @@ def assign_greedily(
         Labels from here on are fillers, which take what room is left.
     step, capacity : int
         A child takes 1, 1 + step, 1 + 2 step, … labels, at most ``capacity``.
+    mass : ndarray of shape (n_real,) or (0,)
+        What each label weighs.
+    max_mass : float
+        A child that weighs as much takes no more while another one has room.
     """
     n_labels, arity = value.shape
     size = np.zeros(arity, dtype=np.int32)
     limit = np.ones(arity, dtype=np.int32)
+    weight = np.zeros(arity)
     n_groups = max(n_labels - arity, 0) // step
-    with_room = np.arange(arity).astype(np.int32)  # ascending; a child that is full stays so
+    with_room = np.arange(arity).astype(np.int32)  # ascending
     n_with_room = arity
     full = np.zeros(arity, dtype=np.bool_)
     choice = np.empty(n_real, dtype=np.int32)
     equal = np.empty(n_real, dtype=np.bool_)
+    waiting = np.ones(n_real, dtype=np.bool_)
     heap = [(0.0, 0.0, 0) for _ in range(0)]
-    for i in range(n_real):
-        j, equal[i] = _best_child(value, affinity, i, size, with_room, n_with_room)
-        choice[i] = j
-        heap.append((-np.float64(value[i, j]), -np.float64(affinity[i, j]), i))
-    heapq.heapify(heap)
-    while len(heap) > 0:
+    begin = True
+    while begin or len(heap) > 0:
+        if begin or n_with_room == 0:
+            if not begin:  # only heavy children have room: they take the rest
+                max_mass = np.inf
+                for k in range(arity):
+                    full[k] = size[k] == limit[k] and (n_groups == 0 or limit[k] + step > capacity)
+                    if not full[k]:
+                        with_room[n_with_room] = k
+                        n_with_room += 1
+                heap.clear()
+            for i in range(n_real):
+                if waiting[i]:
+                    j, equal[i] = _best_child(value, affinity, i, size, with_room, n_with_room)
+                    choice[i] = j
+                    heap.append((-np.float64(value[i, j]), -np.float64(affinity[i, j]), i))
+            heapq.heapify(heap)
+            begin = False
+            if len(heap) == 0:
+                break
         v, a, i = heapq.heappop(heap)
         j = choice[i]
         if full[j] or equal[i]:
@@ -111,12 +133,16 @@ def assign_greedily(
             n_groups -= 1
         size[j] += 1
         child[i] = j
-        if size[j] < limit[j] and n_groups > 0:
+        waiting[i] = False
+        if mass.size > 0:
+            weight[j] += mass[i]
+        if size[j] < limit[j] and n_groups > 0 and weight[j] < max_mass:
             continue
         n_left = 0  # CheckFull
         for at in range(n_with_room):
             k = with_room[at]
-            if size[k] == limit[k] and (n_groups == 0 or limit[k] + step > capacity):
+            no_room = size[k] == limit[k] and (n_groups == 0 or limit[k] + step > capacity)
+            if no_room or weight[k] >= max_mass:
                 full[k] = True
             else:
                 with_room[n_left] = k
@@ -325,6 +351,7 @@ def assign_labels(
     bias: ParamArray,
     log_likelihood: bool,
     inertia: float,
+    max_share: float,
     max_depth: int,
     labels: IndexArray,
     children: IndexArray,
@@ -389,7 +416,8 @@ def assign_labels(
         step, capacity = arity - 1, 0
         if max_depth > 0:
             step, capacity = 1, min(float(arity) ** (max_depth - 1 - depth[n]), 2.0**30)
-        assign_greedily(value, affinity, n_real, step, capacity if capacity else 2**30, child)
+        most = capacity if capacity else 2**30
+        assign_greedily(value, affinity, n_real, step, most, q, max_share / arity, child)
         if size * arity <= _EXCHANGE and size > arity:
             exchange(value.astype(np.float64), step, capacity, child)
         ordered = segment.copy()

@@ -39,6 +39,7 @@ def assign_labels(
     max_depth: int | None = None,
     decay: float = 0.8,
     inertia: float = 1.0,
+    max_share: float | None = None,
 ) -> Assignment:
     """Re-assign every label.
 
@@ -59,6 +60,9 @@ def assign_labels(
     inertia : float
         What p_j|i is multiplied by if child j is where label i is: above 1, labels stay unless they
         are better off elsewhere by that factor.
+    max_share : float, optional
+        A child whose labels have this many times its fair share of the examples takes no more while
+        others have room.
 
     Returns
     -------
@@ -84,6 +88,7 @@ def assign_labels(
         bias,
         criterion == "log_likelihood",
         inertia,
+        np.inf if max_share is None else float(max_share),
         max_depth or 0,
         labels,
         children,

@@ -53,6 +53,10 @@ class LabelTreeSoftmax(nn.Module):
         Equation 12 or 10.
     inertia : float
         By what factor another child must be better for a class to leave its own; 1 is the paper's.
+    max_share : float or None
+        A child that has this many times its fair share of the examples takes no further class while
+        others have room. The paper has no such limit: frequent classes then gather below one child,
+        and the others hardly meet examples, which plain SGD does not make up for.
     learned : bool
         Whether statistics for :meth:`update_tree` are collected in training.
     seed : int
@@ -92,6 +96,7 @@ class LabelTreeSoftmax(nn.Module):
         tree: LabelTree | None = None,
         criterion: Criterion = "log_likelihood",
         inertia: float = 2.0,
+        max_share: float | None = 1.5,
         learned: bool = True,
         seed: int = 0,
         device: Any = None,
@@ -113,7 +118,7 @@ class LabelTreeSoftmax(nn.Module):
             raise ValueError(f"tree has {tree.n_labels} labels, but there are {n_classes} classes")
         self.in_features, self.n_classes = in_features, n_classes
         self.max_depth, self.criterion, self.learned = max_depth, criterion, learned
-        self.inertia = inertia
+        self.inertia, self.max_share = inertia, max_share
         n_slots = _n_slots(n_classes, arity, max_depth, tree.n_nodes if not learned else 0)
         n_slots = max(n_slots, tree.n_nodes)
         options = {"device": device, "dtype": dtype}
@@ -214,6 +219,7 @@ class LabelTreeSoftmax(nn.Module):
                 max_depth=self.max_depth,
                 decay=decay,
                 inertia=self.inertia,
+                max_share=self.max_share,
             )
         kept = np.where(origin >= 0, slots[origin], -1).astype(INDEX)
         free = np.setdiff1d(np.arange(self.weight.shape[0]), kept)
