@@ -1,14 +1,17 @@
 """Label trees beside fastText: P@1 of learned and Huffman trees, words a second, µs a prediction.
 
-fastText gets the same words: lower case, and separated by spaces. Rates are chosen on a tenth of
-the training rows, for each system and kind of tree; then all rows are trained on. Run it for one
-set at a time; ``--rows``, ``--arities`` and ``--dims`` make it smaller.
+fastText gets the same words: lower case, and separated by spaces. The rate is chosen for each
+system, kind of tree and arity at the smallest dimension, on held-out rows, after training on a part
+of the rows for fewer epochs (``--tune-rows``, ``--tune-epochs``); larger dimensions use the same.
+Then all rows are trained on. Run it for one set at a time; the report is written after each row.
+``--rows``, ``--arities`` and ``--dims`` make it smaller.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,13 @@ from thinleaf import LabelTreeClassifier
 from thinleaf.labeltree.words import normalized
 
 SETS = ("icd10cm", "debian_paths", "bible_verse")
-EPOCHS = {"icd10cm": 25, "debian_paths": 10, "bible_verse": 10}
-RATES = (0.5, 1.0, 4.0, 8.0)
-FASTTEXT_RATES = (0.25, 0.5, 1.0, 2.0)
+EPOCHS = {"icd10cm": 25, "debian_paths": 8, "bible_verse": 8}
+RATES = {"icd10cm": (0.5, 1.0, 2.0), "debian_paths": (1.0, 4.0), "bible_verse": (1.0, 4.0)}
+FASTTEXT_RATES = {
+    "icd10cm": (0.25, 0.5, 1.0), "debian_paths": (0.5, 1.0), "bible_verse": (0.5, 1.0),
+}  # fmt: skip
+TUNE_ROWS = {"icd10cm": None, "debian_paths": 60_000, "bible_verse": 60_000}
+TUNE_EPOCHS = {"icd10cm": 25, "debian_paths": 8, "bible_verse": 8}
 COMMON: dict[str, Any] = {"ngrams": 2, "random_state": 0}
 N_SINGLE = 2000
 
@@ -57,9 +64,17 @@ def parts(directory: Path, name: str, n_rows: int | None) -> tuple[Part, Part]:
     )
 
 
-def split(part: Part) -> tuple[Part, Part]:
-    """Return nine tenths of the rows, and one tenth to choose rates on."""
-    order = np.random.default_rng(1).permutation(part.y.size)
+def split(part: Part, n_rows: int | None) -> tuple[Part, Part]:
+    """Return rows to train on, and a tenth as many to choose rates on.
+
+    Fewer rows than all are those of fewer classes, so that a class has as many rows as ever.
+    """
+    rng = np.random.default_rng(1)
+    if n_rows is not None and n_rows < part.y.size:
+        classes = rng.permutation(np.unique(part.y))
+        kept = classes[: max(2, classes.size * n_rows // part.y.size)]
+        part = part.take(np.flatnonzero(np.isin(part.y, kept)))
+    order = rng.permutation(part.y.size)
     n_held = part.y.size // 10
     return part.take(order[n_held:]), part.take(order[:n_held])
 
@@ -70,11 +85,13 @@ def split(part: Part) -> tuple[Part, Part]:
 class Tree:
     """Ours."""
 
+    EPOCHS = "epochs"
+
     def __init__(self, **options: Any) -> None:
         self.options = options
 
     def fit(self, part: Part, rate: float, **more: Any) -> Tree:
-        self.clf = LabelTreeClassifier(**COMMON, **self.options, learning_rate=rate, **more)
+        self.clf = LabelTreeClassifier(**(COMMON | self.options | more), learning_rate=rate)
         self.clf.fit(part.texts, part.y)
         return self
 
@@ -91,6 +108,8 @@ class Tree:
 
 class FastText:
     """``train_supervised`` of the package of that name."""
+
+    EPOCHS = "epoch"
 
     def __init__(self, **options: Any) -> None:
         self.options = {"thread": 1, "wordNgrams": 2, "minCount": 1, "verbose": 0} | options
@@ -124,80 +143,74 @@ class FastText:
         ) / len(lines)  # fmt: skip
 
 
-def tuned(system: Any, rates: tuple[float, ...], part: Part, held: Part) -> float:
-    """Return the rate with the fewest errors on held-out rows."""
-    if len(rates) == 1:
-        return rates[0]
-    scores = {rate: system.fit(part, rate).accuracy(held) for rate in rates}
-    print(f"  {system.options}: {scores}", flush=True)
-    return max(scores, key=lambda rate: scores[rate])
+class Tuning:
+    """Chooses the rate of each system once, at the first dimension that asks for it."""
+
+    def __init__(self, train: Part, options: argparse.Namespace) -> None:
+        self.part, self.held = split(train, options.tune_rows)
+        self.epochs = options.tune_epochs
+        self._rates: dict[Any, float] = {}
+
+    def __call__(self, key: Any, system: Any, rates: tuple[float, ...]) -> float:
+        """Return the rate with the fewest errors on held-out rows."""
+        if key not in self._rates:
+            scores = dict.fromkeys(rates, 0.0)
+            if len(rates) > 1:
+                short = {system.EPOCHS: self.epochs}
+                for rate in rates:
+                    scores[rate] = system.fit(self.part, rate, **short).accuracy(self.held)
+                print(f"  {key}: {scores}", flush=True)
+            self._rates[key] = max(scores, key=lambda rate: scores[rate])
+        return self._rates[key]
 
 
 # -- tables ----------------------------------------------------------------------------------------
 
+HEADERS = ["d", "tree", "M", "rate", "P@1 %", "mean depth", "fit s", "µs a text (single)"]
+SPEED_HEADERS = ["tree", "M", "threads", "words a s"]
 
-def precision(train: Part, test: Part, options: argparse.Namespace, epochs: int) -> str:
-    """Return the table of P@1: the paper's table 1."""
-    part, held = split(train)
-    rows = []
+
+def precision(
+    train: Part, test: Part, options: argparse.Namespace, epochs: int
+) -> Iterator[list[Any]]:
+    """Yield the rows of the table of P@1: the paper's table 1."""
+    tuning = Tuning(train, options)
     for dim in options.dims:
         if find_spec("fasttext"):
             for loss in ["hs", "softmax"] if options.softmax else ["hs"]:
-                rows.append(_fasttext_row(loss, dim, epochs, options, part, held, train, test))
-                print(rows[-1], flush=True)
+                peer = FastText(loss=loss, dim=dim, epoch=epochs)
+                rate = tuning(f"fastText {loss}", peer, options.fasttext_rates)
+                accuracy = 100 * peer.fit(train, rate).accuracy(test)
+                arity = 2 if loss == "hs" else "–"
+                yield [dim, f"fastText {loss}", arity, rate, accuracy, "–", peer.seconds,
+                       peer.single(test)]  # fmt: skip
         for arity in options.arities:
             for kind in ("huffman", "learned"):
                 system = Tree(tree=kind, arity=arity, dim=dim, epochs=epochs)
-                rate = tuned(system, options.rates, part, held)
+                rate = tuning((kind, arity), system, options.rates)
                 with stopwatch() as watch:
                     system.fit(train, rate)
-                rows.append(
-                    [dim, kind, arity, rate, 100 * system.accuracy(test), system.depth(),
-                     watch.seconds, system.single(test)]
-                )  # fmt: skip
-                print(rows[-1], flush=True)
-    headers = ["d", "tree", "M", "rate", "P@1 %", "mean depth", "fit s", "µs a text (single)"]
-    return table(headers, rows)
+                yield [dim, kind, arity, rate, 100 * system.accuracy(test), system.depth(),
+                       watch.seconds, system.single(test)]  # fmt: skip
 
 
-def _fasttext_row(
-    loss: str, dim: int, epochs: int, options: argparse.Namespace, part: Part, held: Part,
-    train: Part, test: Part,
-) -> list[Any]:  # fmt: skip
-    system = FastText(loss=loss, dim=dim, epoch=epochs)
-    rate = tuned(system, options.fasttext_rates, part, held)
-    system.fit(train, rate)
-    accuracy = 100 * system.accuracy(test)
-    arity = 2 if loss == "hs" else "–"
-    return [
-        dim,
-        f"fastText {loss}",
-        arity,
-        rate,
-        accuracy,
-        "–",
-        system.seconds,
-        system.single(test),
-    ]
-
-
-def speed(train: Part, options: argparse.Namespace) -> str:
-    """Return words a second of training, texts read and terms counted included."""
-    rows = []
+def speed(train: Part, options: argparse.Namespace) -> Iterator[list[Any]]:
+    """Yield words a second of training, texts read and terms counted included."""
     dim, epochs = options.dims[0], options.speed_epochs
     n_words = train.n_words * epochs
-    Tree(tree="huffman", arity=2, dim=dim, epochs=1).fit(train, 0.5)  # compiles
+    some = train.take(np.arange(min(2000, train.y.size)))
+    for arity in (2, 5):
+        Tree(tree="learned", arity=arity, dim=dim, epochs=2).fit(some, 0.5)  # compiles
     for n_threads in (1, 2):
         if find_spec("fasttext"):
             system = FastText(loss="hs", dim=dim, epoch=epochs, thread=n_threads)
-            rows.append(["fastText hs", 2, n_threads, n_words / system.fit(train, 0.5).seconds])
+            yield ["fastText hs", 2, n_threads, n_words / system.fit(train, 0.5).seconds]
         for kind, arity in (("huffman", 2), ("learned", 2), ("learned", 5), ("learned", 20)):
             with stopwatch() as watch:
                 Tree(tree=kind, arity=arity, dim=dim, epochs=epochs).fit(
                     train, 0.5, n_jobs=n_threads
                 )
-            rows.append([kind, arity, n_threads, n_words / watch.seconds])
-    return f"d = {dim}, {epochs} epochs.\n\n" + table(["tree", "M", "threads", "words a s"], rows)
+            yield [kind, arity, n_threads, n_words / watch.seconds]
 
 
 def main() -> None:
@@ -209,25 +222,56 @@ def main() -> None:
     parser.add_argument("--speed-epochs", type=int, default=5)
     parser.add_argument("--arities", type=int, nargs="+", default=[2, 5, 20])
     parser.add_argument("--dims", type=int, nargs="+", default=[50, 200])
-    parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
-    parser.add_argument("--fasttext-rates", type=float, nargs="+", default=list(FASTTEXT_RATES))
+    parser.add_argument("--rates", type=float, nargs="+")
+    parser.add_argument("--fasttext-rates", type=float, nargs="+")
+    parser.add_argument("--tune-rows", type=int, help="about how many rows to choose rates on")
+    parser.add_argument("--tune-epochs", type=int)
     parser.add_argument("--softmax", action="store_true", help="also fastText's flat softmax")
     parser.add_argument("--tables", nargs="+", default=["precision", "speed"])
     options = parser.parse_args()
-    options.rates, options.fasttext_rates = tuple(options.rates), tuple(options.fasttext_rates)
-    train, test = parts(options.data, options.set, options.rows)
-    epochs = options.epochs or EPOCHS[options.set]
-    text = (
+    name = options.set
+    options.rates = tuple(options.rates or RATES[name])
+    options.fasttext_rates = tuple(options.fasttext_rates or FASTTEXT_RATES[name])
+    options.tune_rows = options.tune_rows or TUNE_ROWS[name]
+    options.tune_epochs = options.tune_epochs or TUNE_EPOCHS[name]
+    train, test = parts(options.data, name, options.rows)
+    epochs = options.epochs or EPOCHS[name]
+    tuned_on = "all rows but these" if options.tune_rows is None else f"{options.tune_rows:,} rows"
+    report = Report(
+        name if options.rows is None else f"{name}_{options.rows}",
+        f"Label trees: {name}",
         f"{train.y.size:,} train rows with {train.n_words:,} words, {test.y.size:,} test rows, "
-        f"{np.unique(train.y).size:,} classes; {epochs} epochs, words and bigrams."
+        f"{np.unique(train.y).size:,} classes; {epochs} epochs, words and bigrams, one thread. "
+        f"Rates are chosen at d = {options.dims[0]} on held-out rows, for both systems alike, "
+        f"after {options.tune_epochs} epochs on {tuned_on}: ours of {_list(options.rates)}, "
+        f"fastText's of {_list(options.fasttext_rates)}; every d uses the same.",
     )
-    sections = [text]
     if "precision" in options.tables:
-        sections += ["## P@1", precision(train, test, options, epochs)]
+        report.table("## P@1", HEADERS, precision(train, test, options, epochs))
     if "speed" in options.tables:
-        sections += ["## Training", speed(train, options)]
-    suffix = options.set if options.rows is None else f"{options.set}_{options.rows}"
-    write("labeltree", f"Label trees: {options.set}", *sections, suffix=suffix)
+        title = f"## Training\n\nd = {options.dims[0]}, {options.speed_epochs} epochs."
+        report.table(title, SPEED_HEADERS, speed(train, options))
+
+
+class Report:
+    """Written after each row, so that a run that is stopped keeps its rows."""
+
+    def __init__(self, suffix: str, title: str, head: str) -> None:
+        self._suffix, self._title = suffix, title
+        self._parts = [head]
+
+    def table(self, title: str, headers: list[str], rows: Iterable[list[Any]]) -> None:
+        """Add a table, row by row."""
+        done: list[list[Any]] = []
+        for row in rows:
+            done.append(row)
+            parts = [*self._parts, title, table(headers, done)]
+            write("labeltree", self._title, *parts, suffix=self._suffix)
+        self._parts += [title, table(headers, done)]
+
+
+def _list(rates: tuple[float, ...]) -> str:
+    return ", ".join(f"{rate:g}" for rate in rates)
 
 
 if __name__ == "__main__":

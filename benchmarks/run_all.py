@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 from benchmarks import adaptive_sets, labeltree, online
 from benchmarks._data import available
@@ -27,6 +28,7 @@ BENCHMARKS = [
     ("ptb", "ptb", []),
     *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
     ("language", "novels100", ["--set", "novels100"]),
+    *([("torch_lm", "ptb", [])] if find_spec("torch") else []),
     ("defaults", "letter", []),
 ]
 

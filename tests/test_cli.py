@@ -632,3 +632,71 @@ def test_small_things():
         "7 bytes", "7.0 kB", "7.0 MB", "7.0 GB",
     ]  # fmt: skip
     assert table(("a", "b"), [("left", "1"), ("x", "22")]) == "a      b\nleft   1\nx     22"
+
+
+# -- label trees -----------------------------------------------------------------------------------
+
+
+def label_tree(tmp_path: Path, format: str, *options: Any) -> dict[str, Path]:
+    paths = {name: tmp_path / f"{name}.{format}" for name in ("train", "test")}
+    for seed, path in enumerate(paths.values()):
+        path.write_text("\n".join(lines_of(format, 90, seed)) + "\n")
+    paths["model"] = tmp_path / "model"
+    settings = ["--set", "dim=8", "--set", "arity=3", "--set", "epochs=20", "--jobs", "1", "-q"]
+    done(
+        "train", paths["train"], "-o", paths["model"], "--model", "label-tree", *settings, *options
+    )
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("format", "options"), [("tsv", ()), ("libsvm", ()), ("fasttext", ("--text", "tfidf"))]
+)
+def test_label_trees_are_trained_and_used(tmp_path, format, options):
+    paths = label_tree(tmp_path, format, *options)
+    record = json.loads(done("evaluate", paths["model"], paths["test"], "--json").stdout)
+    assert record["rows"] == 90
+    assert record["error"] < 0.3
+    assert record["coverage"] == 1.0
+    clf = thinleaf.load_estimator(paths["model"])
+    examples = read_examples(paths["test"])
+    if format == "tsv":
+        assert done("predict", paths["model"], paths["test"]).stdout.split() == (
+            clf.predict(examples.texts).tolist()
+        )
+    top = done("predict", paths["model"], paths["test"], "--top-k", 2, "--json", "--proba").stdout
+    assert len(json.loads(top.splitlines()[0])["labels"]) == 2
+
+
+def test_label_trees_are_shown(tmp_path):
+    paths = label_tree(tmp_path, "tsv", "--ngrams", "1-3")
+    clf = thinleaf.load_estimator(paths["model"])
+    assert clf.ngrams == 3
+    out = done("inspect", paths["model"]).stdout
+    assert "label tree: 6 labels" in out
+    assert "balancedness β" in out
+    assert "root (6 labels)  J " in out
+    view = json.loads(done("inspect", paths["model"], paths["test"], "--json").stdout)
+    expected = clf.inspect(*_texts_of(paths["test"]))
+    assert np.allclose([node["J"] for node in view["nodes"]], expected.J)
+    assert view["summary"]["rows"] == 90
+    model = thinleaf.LabelTreeLanguageModel(dim=4, epochs=1, random_state=0).fit(["a b", "b a"] * 9)
+    model.save(tmp_path / "language")
+    assert "root" in done("inspect", tmp_path / "language").stdout
+    assert "language model" in wrong("evaluate", tmp_path / "language", paths["test"])
+
+
+def _texts_of(path: Path) -> tuple[list[str], np.ndarray]:
+    examples = read_examples(path)
+    return examples.texts, label_array(examples.labels)
+
+
+def test_options_that_label_trees_do_not_have(tmp_path):
+    paths = label_tree(tmp_path, "tsv")
+    start = ["train", paths["train"], "-o", tmp_path / "no", "--model", "label-tree"]
+    for options in (["--beam", 2], ["--weights", "int8"], ["--trainable"]):
+        assert "for softmax trees" in wrong(*start, *options)
+    assert "has no parameter 'depth'" in wrong(*start, "--depth", 3)
+    assert "single words" in wrong(*start, "--ngrams", "2-3", "-q")
+    assert "searched exactly" in wrong("predict", paths["model"], paths["test"], "--beam", 2)
+    assert "label tree" in wrong("bench", paths["model"], paths["test"])

@@ -22,7 +22,11 @@ KINDS = ("learned", "huffman", "balanced", "clustering")
         LabelTreeClassifier(dim=20, random_state=0),
         LabelTreeClassifier(dim=10, arity=2, tree="huffman", search="greedy", random_state=0),
         LabelTreeClassifier(dim=10, arity=3, max_depth=4, random_state=0),
-    ]
+    ],
+    expected_failed_checks=lambda estimator: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "one step of twice the length is not two"
+        for kind in ("dense", "sparse")
+    },
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -94,6 +98,43 @@ def test_one_thread_repeats_and_pickles():
 def test_several_threads_learn_as_well():
     X, y = texts()
     assert quick(n_jobs=2, epochs=40).fit(X, y).score(X, y) > 0.95
+
+
+def test_rows_without_weight_do_not_count():
+    X, y = texts()
+    weight = (np.arange(len(X)) % 3 > 0) * 2.5
+    kept = np.flatnonzero(weight)
+    a = quick(epochs=3).fit(X, y, sample_weight=weight)
+    b = quick(epochs=3).fit([X[i] for i in kept], y[kept])
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    with pytest.raises(ValueError, match="negative"):
+        quick().fit(X, y, sample_weight=-weight)
+    with pytest.raises(ValueError, match="sample_weight must have shape"):
+        quick().fit(X, y, sample_weight=weight[1:])
+
+
+@pytest.mark.parametrize("tree", KINDS)
+def test_weights_are_like_repetition(tree):
+    """Of the same text under two labels, the heavier one is predicted, in proportion."""
+    X, y = ["a b"] * 400 + ["c d"] * 400, np.repeat(["no", "yes", "other", "more"], 200)
+    weight = np.where(y == "yes", 3.0, 1.0)
+    clf = quick(tree=tree, arity=2, epochs=10, learning_rate=0.2).fit(X, y, sample_weight=weight)
+    p = clf.predict_proba(["a b"])[0]
+    assert np.isclose(p[clf.classes_ == "yes"], 0.75, atol=0.05)
+    assert clf.inspect().n_examples[0] == pytest.approx(800, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["texts", "dense", "sparse"])
+def test_predictions_do_not_depend_on_threads(kind):
+    X, y = texts(n_rows=1200) if kind == "texts" else problem(kind=kind, n_rows=1200)
+    clf = quick(epochs=2).fit(X, y)
+    one = clf.predict(X), *clf.predict_topk(X, 3), clf.predict_proba(X)
+    clf.set_params(n_jobs=2)
+    two = clf.predict(X), *clf.predict_topk(X, 3), clf.predict_proba(X)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
+    clf.set_params(n_jobs=2, search="greedy")
+    np.testing.assert_array_equal(clf.predict(X), clf.set_params(n_jobs=1).predict(X))
 
 
 def test_node_figures_and_the_printed_tree():
@@ -213,9 +254,9 @@ def loss_of(core, output, words, y):
 def test_output_gradients_against_finite_differences(kind):
     """With Adagrad's first step being rate · sign(g), signs are compared, and delta in full."""
     rng = np.random.default_rng(0)
-    core = LogBilinear(9, 2, 4, rng)
+    core = LogBilinear.start(9, 2, 4, rng)
     core.U[:9] = rng.standard_normal((9, 4))
-    output = FlatOutput(core, 9) if kind == "flat" else TreeOutput(balanced(9, kind, rng), 4)
+    output = FlatOutput(core, 9) if kind == "flat" else TreeOutput.start(balanced(9, kind, rng), 4)
     if isinstance(output, TreeOutput):
         output.model.weights[:] = rng.standard_normal(output.model.weights.shape)
     words = rng.integers(0, 9, (6, 2)).astype(np.int32)

@@ -17,7 +17,8 @@ from thinleaf.labeltree.kinds import balanced, huffman
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.statistics import Statistics
 from thinleaf.labeltree.training import Assigning, Schedule, train
-from thinleaf.labeltree.words import WordFeatures, normalized
+from thinleaf.labeltree.tree import LabelTree
+from thinleaf.labeltree.words import WordFeatures, _content, normalized
 
 formats = pytest.mark.parametrize("kind", FORMATS)
 seeds = st.integers(0, 2**32 - 1)
@@ -128,6 +129,28 @@ def test_a_step_follows_the_gradient_of_the_log_likelihood(arity):
             down, used = reference.log_likelihood(model, X[0], 4), used - float(array[at])
             array[at] = value
             assert np.isclose((up - down) / used, gradient[at], atol=1e-3)
+
+
+def test_labels_that_move_take_their_leaf_along():
+    """Two trees of two nodes below the root; a label of the first goes to the second and back."""
+    rng = np.random.default_rng(0)
+    old = LabelTree.build([[1, 2, -1], [3, 4, 5], [6, 7, -1]], 5)
+    new = LabelTree.build([[1, 2, -1], [3, 7, 5], [6, 4, -1]], 5)  # labels 1 and 4 change places
+    model = LabelTreeModel.start(old, 2, 4, rng, 1.0)
+    model.weights[:] = rng.standard_normal(model.weights.shape)
+    model.bias[old.present] = rng.standard_normal(7)
+    after = model.rebuilt(new, np.arange(3, dtype=INDEX))
+    means = [model.weights[n][old.present[n]].mean(axis=0) for n in range(3)]
+    for label, source, target in ((4, (2, 1), (1, 1)), (1, (1, 1), (2, 1))):
+        expected = model.weights[source] - means[source[0]] + means[target[0]]
+        np.testing.assert_allclose(after.weights[target], expected, rtol=1e-5, atol=1e-6)
+        assert new.path(label)[-1] == target
+    for at in ((0, 0), (0, 1), (1, 0), (1, 2), (2, 0)):
+        np.testing.assert_array_equal(after.weights[at], model.weights[at])
+        assert after.bias[at] == model.bias[at]
+    fresh = model.rebuilt(new, np.array([0, 1, -1], dtype=INDEX))
+    np.testing.assert_allclose(fresh.weights[2, 0], model.weights[2, 0] - means[2], atol=1e-6)
+    assert np.all(after.bias[~new.present] < -1e29)
 
 
 def test_statistics_are_those_of_the_rows():
@@ -251,3 +274,10 @@ def test_a_large_vocabulary_outgrows_its_first_table():
 def test_buckets_limit_the_number_of_ngrams():
     features = WordFeatures(2, n_buckets=10).fit([" ".join(f"w{i}" for i in range(200))])
     assert 200 < features.n_features <= 210
+
+
+@given(st.lists(st.text(alphabet="aB1_ \n\0\t-éЖİ漢", max_size=12), max_size=6))
+def test_texts_together_are_as_one_by_one(texts):
+    content, n_texts = _content(texts)
+    assert n_texts == len(texts)
+    assert content.tobytes().split(b"\n")[:-1] == [normalized(t)[:-1] for t in texts]

@@ -88,18 +88,29 @@ def test_a_state_carries_the_tree(arity, max_depth):
     other.update_tree()
 
 
+def leaves(layer) -> list[tuple[int, int]]:
+    """Return slot and branch of the leaf of each class."""
+    slots, tree = layer.slots.tolist(), layer.tree
+    return [(slots[n], j) for n, j in (tree.path(c)[-1] for c in range(tree.n_labels))]
+
+
 @shapes
-def test_nodes_that_stay_keep_their_parameters(arity, max_depth):
-    """An update without statistics to go by leaves every slot that is still used as it was."""
+def test_leaves_that_stay_keep_their_parameters(arity, max_depth):
+    """And a class that moves differs from its node's mean as it did from that of its old node."""
     layer, (X, y) = layer_of(arity, max_depth), data(200)
+    torch.nn.init.normal_(layer.weight)
     layer(X, y)
-    before, slots = layer.weight.clone(), set(layer.slots.tolist()) - {-1}
+    weight, before, tree = layer.weight.detach().clone(), leaves(layer), layer.tree
+    absent = layer._absent.clone()
     layer.update_tree()
-    same = [n for n in range(layer.weight.shape[0]) if torch.equal(layer.weight[n], before[n])]
-    zero = [n for n in range(layer.weight.shape[0]) if not layer.weight[n].any()]
-    assert set(same) | set(zero) == set(range(layer.weight.shape[0]))
-    assert 0 in same
-    assert slots
+    assert layer.tree is not tree
+    for old, new in zip(before, leaves(layer), strict=True):
+        own = weight[old] - weight[old[0]][~absent[old[0]]].mean(dim=0)
+        there = weight[new[0]][~absent[new[0]]].mean(dim=0)
+        wanted = [own, own + there]  # at a node that is new, and at one that stays
+        if old == new:
+            wanted[1] = weight[old]
+        assert any(torch.allclose(layer.weight[new], w, atol=1e-5) for w in wanted)
 
 
 def test_training_with_updates_learns_and_evaluation_collects_nothing():

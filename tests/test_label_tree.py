@@ -29,6 +29,10 @@ def labels_below(tree: LabelTree, node: int) -> set[int]:
     return set().union(*(labels_below(tree, child) for child in children))
 
 
+def nowhere(p: np.ndarray) -> np.ndarray:
+    return np.full(p.shape[0], -1, dtype=INDEX)
+
+
 def random_statistics(tree: LabelTree, rng: np.random.Generator, dim: int = 3) -> Statistics:
     out = Statistics.zeros(tree, dim)
     out.counts[:] = rng.integers(1, 9, size=out.counts.size)
@@ -195,7 +199,7 @@ def test_derivatives_are_those_of_the_objective(split, log_likelihood):
     """Equations 10 and 12: |p_j - p_j|i| of one label, by finite differences."""
     p, q = split
     value, affinity = np.zeros_like(p), np.zeros_like(p)
-    kernels.derivatives(p, q, log_likelihood, value, affinity)
+    kernels.derivatives(p, q, log_likelihood, 1.0, nowhere(p), value, affinity)
 
     def term(p, i, j):
         return 2 / p.shape[1] * q[i] * abs(p[i, j] - q @ p[:, j])
@@ -230,7 +234,8 @@ def brute_force(value: np.ndarray, allowed) -> float:
 
 def assigned(value: np.ndarray, affinity: np.ndarray, step: int, capacity: int) -> np.ndarray:
     child = np.zeros(value.shape[0], dtype=INDEX)
-    kernels.assign_greedily(value, affinity, value.shape[0], step, capacity or 2**30, child)
+    none = np.empty(0), np.inf
+    kernels.assign_greedily(value, affinity, value.shape[0], step, capacity or 2**30, *none, child)
     kernels.exchange(value, step, capacity, child)
     return child
 
@@ -242,7 +247,7 @@ def node_problems(draw, sizes):
     p = rng.dirichlet(np.full(arity, 0.7), size=n_labels)
     q = rng.dirichlet(np.full(n_labels, 3.0))
     value, affinity = np.zeros_like(p), np.zeros_like(p)
-    kernels.derivatives(p, q, draw(st.booleans()), value, affinity)
+    kernels.derivatives(p, q, draw(st.booleans()), 1.0, nowhere(p), value, affinity)
     return value, affinity
 
 
@@ -287,7 +292,7 @@ def test_the_greedy_loop_alone_is_not_always_best():
     value = np.array([[2.0, 2.0, -2.0], [1.0, -1.0, -1.0], [-0.5, -0.5, 0.5]])
     affinity = np.array([[0.5, 0.4, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.5]])
     child = np.zeros(3, dtype=INDEX)
-    kernels.assign_greedily(value, affinity, 3, 2, 2**30, child)
+    kernels.assign_greedily(value, affinity, 3, 2, 2**30, np.empty(0), np.inf, child)
     assert child.tolist() == [0, 1, 2]
     kernels.exchange(value, 2, 0, child)
     assert child.tolist() == [1, 0, 2]
@@ -376,3 +381,51 @@ def test_a_tree_is_printed_with_its_most_frequent_labels():
         "  1 (3 labels): f, e, …",
         "  0 (3 labels): c, b, …",
     ]
+
+
+def test_inertia_keeps_labels_where_they_are():
+    moved = []
+    for inertia in (1.0, 1e6):
+        rng = np.random.default_rng(0)
+        tree = balanced(64, 4, rng)
+        given = tree, random_statistics(tree, rng), *parameters(tree, rng)
+        new = assign_labels(*given, max_depth=3, inertia=inertia).tree
+        first = [t.path_branches[t.path_ptr[:-1]] for t in (tree, new)]
+        moved.append(int(np.count_nonzero(first[0] != first[1])))
+    assert moved[0] > moved[1] == 0
+
+
+def test_the_quality_of_all_nodes_is_that_of_each():
+    rng = np.random.default_rng(0)
+    tree = balanced(23, 4, rng)
+    given = random_statistics(tree, rng)
+    given.counts[::5] = 0.0
+    given.sum_probas[::5] = 0.0
+    quality = node_quality(tree, given)
+    ptr, entries = tree.entries_by_node()
+    for n in range(tree.n_nodes):
+        at = entries[ptr[n] : ptr[n + 1]]
+        at = at[given.counts[at] > 0.0]
+        p = given.sum_probas[at][:, tree.present[n]] / given.counts[at][:, None]
+        expected = split_quality(p, given.counts[at] / given.counts[at].sum())
+        found = quality.J[n], quality.balancedness[n], quality.purity[n]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("max_mass", [np.inf, 0.4, 0.01])
+def test_heavy_children_take_no_more_while_others_have_room(max_mass):
+    """All labels like the first child best and the last one least, the heavier the more."""
+    mass = 1.0 / np.arange(1, 28)
+    mass /= mass.sum()
+    value = mass[:, None] * np.array([3.0, 2.0, 1.0])
+    child = np.full(27, -1, dtype=INDEX)
+    kernels.assign_greedily(value, value, 27, 1, 9, mass, max_mass, child)
+    assert np.bincount(child).tolist() == [9, 9, 9]
+    share = np.bincount(child, mass)
+    if max_mass == np.inf:
+        assert child.tolist() == [0] * 9 + [1] * 9 + [2] * 9
+    elif max_mass == 0.4:
+        assert child[:4].tolist() == [0, 0, 0, 1]  # 0.26 + 0.13 is below the limit
+        assert share[0] < 0.6
+    else:  # one heavy label each, then all that is left as if there were no limit
+        assert child.tolist() == [0, 1, 2] + [0] * 8 + [1] * 8 + [2] * 8

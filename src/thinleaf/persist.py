@@ -103,6 +103,12 @@ def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     return arrays, metadata
 
 
+def file_format(path: Path) -> str | None:
+    """Return what a file says it is, such as ``"thinleaf model"``."""
+    name = read_arrays(path)[1].get("format")
+    return name if isinstance(name, str) else None
+
+
 def strict_json(text: bytes | str) -> Any:
     """Parse JSON; duplicate keys, NaN, infinity and deep nesting are errors."""
 
@@ -208,6 +214,36 @@ def tree_from_arrays(
     except (KeyError, TreeError) as error:
         raise ModelFileError(f"the file holds no valid tree {prefix!r}: {error}") from error
     return tree
+
+
+def section_arrays(sections: Mapping[str, Section]) -> dict[str, AnyArray]:
+    """Return the arrays of all sections under names that begin with that of theirs."""
+    return {
+        f"{name}.{key}": array
+        for name, section in sections.items()
+        for key, array in section.arrays.items()
+    }
+
+
+def unpack_sections(
+    arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]
+) -> dict[str, Section]:
+    """Return sections from the arrays that are nothing else's, and from their metadata."""
+    parts: dict[str, dict[str, AnyArray]] = {name: {} for name in metadata}
+    for full_name, array in arrays.items():
+        section, _, name = full_name.partition(".")
+        if section not in parts:
+            raise ValueError(f"array {full_name!r} belongs to nothing")
+        parts[section][name] = array
+    return {name: Section(part, typed(metadata, name, dict)) for name, part in parts.items()}
+
+
+def typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return an entry of some metadata, which must be of a type."""
+    value = metadata[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} must be {kind.__name__}, is {type(value).__name__}")
+    return value
 
 
 def pack_strings(texts: list[str], name: str) -> dict[str, AnyArray]:

@@ -31,7 +31,10 @@ from thinleaf.persist import (
     pack_labels,
     pack_strings,
     read_arrays,
+    section_arrays,
+    typed,
     unpack_labels,
+    unpack_sections,
     unpack_strings,
     write_arrays,
 )
@@ -407,8 +410,7 @@ class FrozenTree:
         arrays |= labels
         if self._feature_names is not None:
             arrays |= pack_strings(self._feature_names, "features")
-        for name, section in self._sections.items():
-            arrays |= {f"{name}.{key}": array for key, array in section.arrays.items()}
+        arrays |= section_arrays(self._sections)
         metadata = {
             "format": FORMAT,
             "version": VERSION,
@@ -511,25 +513,25 @@ def load(path: str | os.PathLike[str]) -> FrozenTree:
 
 def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> FrozenTree:
     if metadata.get("format") != FORMAT:
-        raise ValueError(f"its format is not {FORMAT!r}")
+        raise ValueError(f"its format is not {FORMAT!r}{_hint(metadata)}")
     if type(metadata.get("version")) is not int or metadata["version"] != VERSION:
         raise ValueError(
             f"its format version is {metadata.get('version')!r}, this thinleaf reads {VERSION}: "
             "update thinleaf, or save the model again"
         )
-    weights = _typed(metadata, "weights", str)
+    weights = typed(metadata, "weights", str)
     if weights not in ("float32", "float16", "int8"):
         raise ValueError(f"unknown weights {weights!r}")
     packed = PackedTree(
-        _typed(metadata, "n_features", int),
-        _typed(metadata, "n_classes", int),
-        _typed(metadata, "sparse", bool),
+        typed(metadata, "n_features", int),
+        typed(metadata, "n_classes", int),
+        typed(metadata, "sparse", bool),
         weights,
         **{name: arrays[f"tree.{name}"] for name in array_dtypes(weights)},
     )
     packed.validate()
-    named = _typed(metadata, "feature_names", bool)
-    kind = _typed(metadata, "labels", str)
+    named = typed(metadata, "feature_names", bool)
+    kind = typed(metadata, "labels", str)
     own = {f"tree.{name}" for name in array_dtypes(weights)}
     own |= label_arrays(kind)
     own |= {"features.utf8", "features.ptr"} if named else set()
@@ -537,33 +539,22 @@ def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> F
         packed,
         unpack_labels(arrays, kind, packed.n_classes),
         feature_names=unpack_strings(arrays, "features") if named else None,
-        beam=_typed(metadata, "beam", int),
-        summary=_typed(metadata, "summary", dict),
-        sections=_unpack_sections(
+        beam=typed(metadata, "beam", int),
+        summary=typed(metadata, "summary", dict),
+        sections=unpack_sections(
             {name: array for name, array in arrays.items() if name not in own},
-            _typed(metadata, "sections", dict),
+            typed(metadata, "sections", dict),
         ),
         checked=False,
     )
 
 
-def _unpack_sections(
-    arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]
-) -> dict[str, Section]:
-    parts: dict[str, dict[str, AnyArray]] = {name: {} for name in metadata}
-    for full_name, array in arrays.items():
-        section, _, name = full_name.partition(".")
-        if section not in parts:
-            raise ValueError(f"array {full_name!r} belongs to nothing")
-        parts[section][name] = array
-    return {name: Section(part, _typed(metadata, name, dict)) for name, part in parts.items()}
-
-
-def _typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = metadata[name]
-    if type(value) is not kind:
-        raise TypeError(f"{name} must be {kind.__name__}, is {type(value).__name__}")
-    return value
+def _hint(metadata: Mapping[str, Any]) -> str:
+    """Return how to open a file of ours that holds something else."""
+    other = metadata.get("format")
+    if other != "thinleaf label tree":
+        return ""
+    return f", but {other!r}: open it with thinleaf.load_estimator"
 
 
 _OWN = ("tree", "labels", "features")

@@ -43,14 +43,17 @@ class Recipe:
         layout is found.
     text : TextFeatures or None
         The features of texts.
+    raw : bool
+        Whether the model takes texts as they are, and makes features of them itself.
     """
 
     n_features: int
     layout: Layout | None = None
     text: TextFeatures | None = None
+    raw: bool = False
 
     @classmethod
-    def of(cls, sections: Mapping[str, Section], n_features: int) -> Recipe:
+    def of(cls, sections: Mapping[str, Section], n_features: int, *, raw: bool = False) -> Recipe:
         """Return the recipe that a model file carries.
 
         Parameters
@@ -59,6 +62,8 @@ class Recipe:
             Of a :class:`~thinleaf.FrozenTree`.
         n_features : int
             Of the same.
+        raw : bool
+            Whether the model takes texts as they are.
 
         Raises
         ------
@@ -75,12 +80,12 @@ class Recipe:
                 text = TextFeatures.from_arrays(sections["text"].arrays, sections["text"].metadata)
                 _require(text.n_features == n_features, "text features do not fit the model")
             _require(
-                layout is None or (layout.format in TEXT_FORMATS) == (text is not None),
+                layout is None or (layout.format in TEXT_FORMATS) == (raw or text is not None),
                 "the model needs text features for a format of texts, and for no other",
             )
         except (ValueError, TypeError, KeyError) as error:
             raise ModelFileError(f"the model file has no valid recipe for data: {error}") from error
-        return cls(n_features, layout, text)
+        return cls(n_features, layout, text, raw)
 
     def sections(self) -> dict[str, Section]:
         """Return what :meth:`of` needs."""
@@ -114,16 +119,18 @@ class Recipe:
         if self.layout is not None:
             _check_format(self.layout, format)
             given = asdict(self.layout) | ({} if format is None else {"format": format})
-        if self.text is None:
+        if self.text is None and not self.raw:
             given |= {"n_features": self.n_features, "unknown_features": "drop"}
         return open_examples(source, labels=labels, on_error=on_error, **given, **options)
 
-    def rows(self, examples: Examples) -> sp.csr_matrix:
-        """Return examples as rows of the model."""
+    def rows(self, examples: Examples) -> sp.csr_matrix | AnyArray:
+        """Return examples as rows of the model, or as texts, in an array, if it takes those."""
         if isinstance(examples, FeatureRows):
-            if self.text is not None:
+            if self.text is not None or self.raw:
                 raise ValueError("the model takes texts, but the file has rows of features")
             return examples.to_csr()
+        if self.raw:
+            return np.array(examples.texts, dtype=object)
         if self.text is None:
             raise ValueError(
                 "the model takes rows of features (LIBSVM or VW), but the file has texts"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from thinleaf.cli._output import Output
 
 if TYPE_CHECKING:
+    from thinleaf.cli._label_tree import LabelTreeModel
     from thinleaf.datasets import ExampleReader
     from thinleaf.datasets.examples import Examples
     from thinleaf.datasets.lines import Source
@@ -17,10 +18,22 @@ if TYPE_CHECKING:
     from thinleaf.recipe import Recipe
 
 STDIN = "-"
+LABEL_TREE = "thinleaf label tree"
 
 
-def open_model(path: str, beam: int | None = None) -> tuple[FrozenTree, Recipe]:
-    """Return a model, with another beam if one is given, and how it reads data."""
+def open_model(path: str, beam: int | None = None) -> tuple[FrozenTree | LabelTreeModel, Recipe]:
+    """Return a model of any kind, with another beam if one is given, and how it reads data."""
+    from thinleaf.persist import file_format
+
+    if file_format(Path(path)) != LABEL_TREE:
+        return open_frozen(path, beam)
+    from thinleaf.cli._label_tree import open_label_tree
+
+    return open_label_tree(path, beam)
+
+
+def open_frozen(path: str, beam: int | None = None) -> tuple[FrozenTree, Recipe]:
+    """Return a softmax tree, with another beam if one is given, and how it reads data."""
     from thinleaf.predictor import load
     from thinleaf.recipe import Recipe
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import typer
 
-if TYPE_CHECKING:
-    from thinleaf.estimators.files import Storable
-
-ModelChoice: TypeAlias = Literal["ast", "st", "recall", "lom", "ova"]
+ModelChoice: TypeAlias = Literal["ast", "st", "recall", "lom", "ova", "label-tree"]
 
 _CLASSES = {
     "ast": "AdaptiveSoftmaxTreeClassifier",
@@ -19,6 +16,7 @@ _CLASSES = {
     "recall": "RecallTreeClassifier",
     "lom": "LOMTreeClassifier",
     "ova": "OnlineOneVsAllClassifier",
+    "label-tree": "LabelTreeClassifier",
 }
 
 
@@ -27,12 +25,12 @@ def make_estimator(
     options: Mapping[str, Any],
     assignments: Sequence[str],
     general: Mapping[str, Any] | None = None,
-) -> Storable:
+) -> Any:
     """Return an estimator whose parameters have been checked.
 
     Parameters
     ----------
-    model : {"ast", "st", "recall", "lom", "ova"}
+    model : {"ast", "st", "recall", "lom", "ova", "label-tree"}
     options : mapping
         Parameters that have options of their own; None is not given.
     assignments : sequence of str
@@ -62,7 +60,7 @@ def make_estimator(
     estimator._validate_params()
     if hasattr(estimator, "_check_combinations"):
         estimator._check_combinations()
-    return estimator  # type: ignore[no-any-return]
+    return estimator
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

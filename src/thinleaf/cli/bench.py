@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinleaf.cli import _options as options
-from thinleaf.cli._data import open_model, row_batches
+from thinleaf.cli._data import open_frozen, row_batches
 from thinleaf.cli._output import Output, percent, size, table
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def bench(
     from thinleaf.recipe import KnownLabels
 
     output = Output(json, quiet)
-    frozen, recipe = open_model(model)
+    frozen, recipe = open_frozen(model)
     X, tokens, text_us = _read(
         row_batches(recipe, data, output, format=format, labels="required", on_error=on_error),
         limit,
@@ -57,7 +57,7 @@ def bench(
             "file_bytes": Path(model).stat().st_size,
             "bytes": frozen.nbytes,
             "load_ms": 1e3
-            * float(np.median([_seconds(partial(open_model, model)) for _ in range(_N_LOADS)])),
+            * float(np.median([_seconds(partial(open_frozen, model)) for _ in range(_N_LOADS)])),
             "reading_us_per_row": text_us,
         }
         advance(1)

@@ -14,6 +14,7 @@ from thinleaf.cli._output import Output, percent, table
 
 if TYPE_CHECKING:
     from thinleaf._dtypes import IndexArray
+    from thinleaf.cli._label_tree import LabelTreeModel
     from thinleaf.predictor import FrozenTree
 
 
@@ -51,12 +52,12 @@ class Evaluation:
 
     Parameters
     ----------
-    model : FrozenTree
+    model : FrozenTree or LabelTreeModel
     top_k : int
     jobs : int
     """
 
-    def __init__(self, model: FrozenTree, top_k: int, jobs: int) -> None:
+    def __init__(self, model: FrozenTree | LabelTreeModel, top_k: int, jobs: int) -> None:
         self._model, self._top_k, self._jobs = model, top_k, jobs
         self._n_rows = self._n_known = self._n_wrong = self._n_missed = self._n_covered = 0
         self._loss = self._covered_loss = self._seconds = 0.0

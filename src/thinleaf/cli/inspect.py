@@ -10,6 +10,7 @@ import typer
 
 from thinleaf.cli import _options as options
 from thinleaf.cli._data import open_model, row_batches
+from thinleaf.cli._label_tree import LabelTreeModel
 from thinleaf.cli._output import Output, percent
 
 
@@ -37,6 +38,13 @@ def inspect(
 
     output = Output(json, quiet)
     frozen, recipe = open_model(model, beam)
+    if isinstance(frozen, LabelTreeModel):
+        batches = None
+        if data is not None:
+            batches = row_batches(recipe, data, output, format=format, on_error=on_error)
+        record, text = frozen.describe(batches, n_children=leaves, n_labels=classes)
+        output.result(record, "\n".join([text, "", "training", *_training_lines(frozen.summary)]))
+        return
     counts = None
     if data is not None:
         counts, known = LeafCounts(frozen), KnownLabels(frozen.labels)

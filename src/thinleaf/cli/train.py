@@ -13,6 +13,7 @@ import typer
 from thinleaf.cli import _options as options
 from thinleaf.cli._data import STDIN, name_of, note_left_out, source
 from thinleaf.cli._estimator import ModelChoice, make_estimator
+from thinleaf.cli._label_tree import check_options, prepare_texts, write_label_tree
 from thinleaf.cli._output import Output, percent, size
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def train(
     model: Annotated[
         ModelChoice,
         typer.Option(
-            help="Adaptive softmax tree, or one of fixed depth; or online: Recall Tree, LOMTree, "
-            "one-against-all."
+            help="Adaptive softmax tree, or one of fixed depth; online: Recall Tree, LOMTree, "
+            "one-against-all; or label tree."
         ),
     ] = "ast",
     validation: Annotated[
@@ -178,6 +179,8 @@ def train(
         "max_features": max_features,
         "n_buckets": buckets,
     }
+    if model == "label-tree":
+        check_options(beam, weights, trainable)
     _check_output(output, data)
     reader, examples = _read(
         data,
@@ -190,18 +193,24 @@ def train(
     )
     if text is not None and reader.layout.format in ("libsvm", "vw"):
         raise ValueError(f"--text is for texts, but {reader.name} is a {reader.layout.format} file")
-    recipe, X = _prepare(reader, examples, text_settings, rows)
+    if model == "label-tree" and text is None and reader.layout.format not in ("libsvm", "vw"):
+        recipe, X = prepare_texts(reader, examples, estimator, text_settings)
+    else:
+        recipe, X = _prepare(reader, examples, text_settings, rows)
     started = time.perf_counter()
     interrupted = _fit(estimator, X, examples, out)
     seconds = time.perf_counter() - started
-    frozen = _freeze(estimator, recipe, beam, weights, trainable)
-    record = {
+    record: dict[str, Any] = {
         "data": name_of(data),
         "rows": len(examples),
         "skipped_lines": reader.n_skipped,
         "fit_seconds": round(seconds, 3),
-        **_errors(estimator),
     }
+    if model == "label-tree":
+        out.done(*write_label_tree(estimator, recipe, record, output))
+        return
+    record |= _errors(estimator)
+    frozen = _freeze(estimator, recipe, beam, weights, trainable)
     frozen = frozen.with_summary(**record)
     frozen.save(output)
     out.done(_record(frozen, output), _text(frozen, output))

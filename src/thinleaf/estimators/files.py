@@ -6,6 +6,7 @@ import json
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator
 from thinleaf._dtypes import AnyArray
 from thinleaf._version import __version__
 from thinleaf.packing import WeightType
-from thinleaf.persist import ModelFileError, Section
+from thinleaf.persist import ModelFileError, Section, file_format
 from thinleaf.predictor import FrozenTree, load
 
 _LOCAL = ("checkpoint",)
@@ -85,13 +86,7 @@ def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
 
 def training_section(estimator: Storable) -> Section:
     """Return all that :func:`load_estimator` needs, beside the frozen model."""
-    parameters = _parameters(estimator)
-    for name, value in parameters.items():
-        if not _is_json(value):
-            raise ValueError(
-                f"{name} cannot be written to a model file: it is a {type(value).__name__}; "
-                "save with trainable=False, or set a plain value"
-            )
+    parameters = plain_parameters(estimator, "save with trainable=False, or ")
     arrays, fitted = estimator._stored()
     metadata = {
         "estimator": type(estimator).__name__,
@@ -102,7 +97,7 @@ def training_section(estimator: Storable) -> Section:
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Any:
-    """Return the estimator that ``save(path, trainable=True)`` wrote.
+    """Return the estimator that ``save(path, trainable=True)``, or ``save`` of a label tree, wrote.
 
     Parameters
     ----------
@@ -118,6 +113,10 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         If the file is damaged, or holds only what prediction needs.
     """
+    from thinleaf.estimators import label_files
+
+    if file_format(Path(path)) == label_files.FORMAT:
+        return label_files.read_label_tree(path).estimator
     model = load(path)
     if "training" not in model.sections:
         raise ModelFileError(
@@ -163,6 +162,29 @@ def check_types(values: Mapping[str, Any], needed: Types, optional: Types | None
     for name, value in values.items():
         if type(value) not in types[name]:
             raise ValueError(f"{name} cannot be {type(value).__name__}")
+
+
+def plain_parameters(
+    estimator: BaseEstimator, instead: str = "", *, given_tree: bool = False
+) -> dict[str, Any]:
+    """Return the parameters as JSON holds them; ``ValueError`` if one cannot be held.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    instead : str
+        What else the user may do.
+    given_tree : bool
+        Whether ``tree`` is a tree. It is then left out: the model has it.
+    """
+    parameters = _parameters(estimator) | ({"tree": None} if given_tree else {})
+    for name, value in parameters.items():
+        if not _is_json(value):
+            raise ValueError(
+                f"{name} cannot be written to a model file: it is a {type(value).__name__}; "
+                f"{instead}set a plain value"
+            )
+    return parameters
 
 
 def _parameters(estimator: BaseEstimator) -> dict[str, Any]:

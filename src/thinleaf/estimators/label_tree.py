@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thinleaf._dtypes import PARAM, AccumArray, AnyArray, IndexArray, ParamArray
+from thinleaf._dtypes import OFFSET, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
+from thinleaf.estimators.label_files import save_classifier
 from thinleaf.estimators.progress import EpochLines
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.execution import executor_for
-from thinleaf.inputs import as_rows, class_ids, mean_square_norm
+from thinleaf.inputs import as_rows, as_weights, class_ids, mean_square_norm
 from thinleaf.kernels.embedding import embed_rows
-from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of
+from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of, rows_between
 from thinleaf.kernels.words import predict_text
 from thinleaf.labeltree import kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.show import tree_text
-from thinleaf.labeltree.statistics import NodeQuality, node_quality
+from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
 from thinleaf.labeltree.training import Assigning, Schedule, train
 from thinleaf.labeltree.tree import LabelTree
 from thinleaf.labeltree.words import Pooling, WordFeatures, normalized
 
 TreeKind = Literal["learned", "huffman", "balanced", "clustering"]
 _PROTOTYPE_DIM = 64
+_MIN_PIECE = 256
+"""Rows that are worth a thread."""
 
 
 class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -78,8 +85,9 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probable child of each node.
     random_state : int, RandomState instance or None
     n_jobs : int or None
-        Threads for training. One thread gives the same model each time; more update shared arrays
-        without locks, so that models differ in their bits, though not in quality.
+        Threads for training and for batches of predictions. One thread gives the same model each
+        time; more update shared arrays without locks, so that models differ in their bits, though
+        not in quality. Predictions do not depend on it.
     verbose : int
 
     Attributes
@@ -164,7 +172,9 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: npt.ArrayLike) -> LabelTreeClassifier:
+    def fit(
+        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> LabelTreeClassifier:
         """Train embeddings and nodes, and unless it is fixed, the tree.
 
         Parameters
@@ -172,18 +182,24 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : {array-like, sparse matrix} of shape (n_rows, n_features) or list of str
         y : array-like of shape (n_rows,)
             Labels: integers or strings.
+        sample_weight : array-like of shape (n_rows,), optional
+            What the steps of a row are multiplied by, once they are scaled to a mean of one. Rows
+            without weight are left out; other weights are like repetition, but not the same.
 
         Returns
         -------
         self
         """
         self._validate_params()
+        importance: ParamArray | None = None
+        if sample_weight is not None:
+            X, y, importance = _weighted(X, y, sample_weight)
         rows, labels, scale = self._read(X, y)
         classes = np.unique(labels)
         ids = class_ids(classes, labels)
         learned = isinstance(self.tree, str) and self.tree == "learned"
         rng = np.random.default_rng(seed_sequence(self.random_state))
-        tree = self._first_tree(rows, ids, classes.size, scale, rng)
+        tree = self._first_tree(rows, ids, importance, classes.size, scale, rng)
         model = LabelTreeModel.start(tree, n_features_of(rows), self.dim, rng, scale)
         schedule = Schedule(self.epochs, self.learning_rate, self.n_assignments if learned else 0)
         assigning = Assigning(
@@ -191,11 +207,11 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         lines = EpochLines(type(self).__name__, self.epochs) if self.verbose else None
         with executor_for(self.n_jobs) as executor:
-            trained = train(model, rows, ids, schedule, assigning, rng, executor, lines)
+            trained = train(model, rows, ids, schedule, assigning, rng, executor, lines, importance)
         _check_finite(trained.model)
         self.classes_ = classes
         self.model_ = trained.model
-        self.class_count_ = np.bincount(ids, minlength=classes.size)
+        self.class_count_ = np.bincount(ids, minlength=classes.size).astype(OFFSET)
         self.history_ = [record._asdict() for record in trained.history]
         self.quality_ = node_quality(trained.model.tree, trained.statistics)
         return self
@@ -204,10 +220,8 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """Return a label for each row or text; ``search`` says how it is found."""
-        rows = self._rows(X)
-        if self.search == "greedy":
-            return self.classes_[self.model_.descend(rows)]
-        return self.classes_[self.model_.topk(rows, 1)[0][:, 0]]
+        (ids,) = self._in_pieces(X, lambda rows: (self._best(rows),))
+        return self.classes_[ids]
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
         """Return the ``k`` most probable labels, best first, and their probabilities.
@@ -220,8 +234,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
-        rows = self._rows(X)
-        labels, scores = self.model_.topk(rows, int(k))
+        labels, scores = self._in_pieces(X, lambda rows: self.model_.topk(rows, int(k)))
         return self.classes_[labels], np.exp(scores.astype(np.float64))
 
     def predict_proba(self, X: Any) -> AccumArray:
@@ -232,8 +245,8 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_log_proba(self, X: Any) -> AccumArray:
         """Return the logarithm of :meth:`predict_proba`, without underflow."""
-        rows = self._rows(X)
-        return self.model_.log_proba(rows).astype(np.float64)
+        (out,) = self._in_pieces(X, lambda rows: (self.model_.log_proba(rows),))
+        return out.astype(np.float64)
 
     def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
         """Return the probability of one given label for each row."""
@@ -269,8 +282,20 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if X is None or y is None:
             return self.quality_
-        ids = class_ids(self.classes_, np.asarray(y))
-        return node_quality(self.model_.tree, self.model_.statistics(self._rows(X), ids))
+        return self.quality_of([self.node_statistics(X, y)])
+
+    def node_statistics(self, X: Any, y: npt.ArrayLike) -> Statistics:
+        """Return SumProbas and Counts of some rows, for :meth:`quality_of`."""
+        rows = self._rows(X)
+        return self.model_.statistics(rows, class_ids(self.classes_, np.asarray(y)))
+
+    def quality_of(self, parts: Iterable[Statistics]) -> NodeQuality:
+        """Return J_n, β and α of every node, from the statistics of several batches of rows."""
+        total = Statistics.zeros(self.model_.tree, 0)
+        for part in parts:
+            total.sum_probas[:] += part.sum_probas
+            total.counts[:] += part.counts
+        return node_quality(self.model_.tree, total)
 
     def tree_text(self, **options: int) -> str:
         """Return the tree with the most frequent labels of each node.
@@ -284,6 +309,11 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         names = self.classes_.tolist()
         return tree_text(self.model_.tree, names, self.class_count_, self.quality_, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file that :func:`thinleaf.load_estimator` gives this estimator back from."""
+        check_is_fitted(self)
+        save_classifier(self, path)
 
     # -- shared steps ------------------------------------------------------------------------------
 
@@ -311,8 +341,40 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("this model was fitted to texts: give a list of strings")
         return self.features_.transform(X)
 
+    def _best(self, rows: Rows) -> IndexArray:
+        if self.search == "greedy":
+            return self.model_.descend(rows)
+        return self.model_.topk(rows, 1)[0][:, 0]
+
+    def _in_pieces(
+        self, X: Any, function: Callable[[Rows], tuple[AnyArray, ...]]
+    ) -> tuple[AnyArray, ...]:
+        """Return arrays of all rows; several threads make parts of them if there are many rows."""
+        check_is_fitted(self)
+        if self.n_jobs in (None, 1):
+            return function(self._rows(X))
+        part: Callable[[tuple[int, int]], Rows]
+        if self.features_ is not None and is_text(X):
+            texts = list(X)
+            n_rows, part = len(texts), lambda cut: self._rows(texts[slice(*cut)])
+        else:
+            rows = self._rows(X)
+            n_rows, part = n_rows_of(rows), lambda cut: rows_between(rows, *cut)
+        with executor_for(self.n_jobs) as executor:
+            n_pieces = 4 * executor.n_workers if executor.n_workers > 1 else 1
+            n_pieces = max(1, min(n_pieces, n_rows // _MIN_PIECE))
+            cuts = np.linspace(0, n_rows, n_pieces + 1).astype(int).tolist()
+            done = executor.map(lambda cut: function(part(cut)), list(pairwise(cuts)))
+        return tuple(np.concatenate(parts) for parts in zip(*done, strict=True))
+
     def _first_tree(
-        self, X: Rows, y: IndexArray, n_labels: int, scale: float, rng: np.random.Generator
+        self,
+        X: Rows,
+        y: IndexArray,
+        importance: ParamArray | None,
+        n_labels: int,
+        scale: float,
+        rng: np.random.Generator,
     ) -> LabelTree:
         """Return the tree that training starts from."""
         if isinstance(self.tree, LabelTree):
@@ -320,7 +382,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"tree has {self.tree.n_labels} labels, but y has {n_labels}")
             return self.tree
         if self.tree == "huffman":
-            return kinds.huffman(np.bincount(y, minlength=n_labels), self.arity)
+            return kinds.huffman(np.bincount(y, importance, minlength=n_labels), self.arity)
         if self.tree == "clustering":
             return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), self.arity, rng)
         if self.tree == "learned":
@@ -352,6 +414,24 @@ def is_text(X: Any) -> bool:
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or len(X) == 0:
         return False
     return isinstance(next(iter(X)), str)
+
+
+def _weighted(
+    X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike
+) -> tuple[Any, AnyArray, ParamArray]:
+    """Return rows, labels and weights without those of no weight; weights have mean one."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
+    labels = np.asarray(y)
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    weight = as_weights(sample_weight, n_rows)
+    if labels.shape[:1] != (n_rows,):
+        raise ValueError(f"there are {n_rows} rows, but y has shape {labels.shape}")
+    kept = np.flatnonzero(weight > 0.0)
+    if kept.size < n_rows:
+        X = _safe_indexing(X.tocsr() if hasattr(X, "tocsr") else X, kept)
+    weight = weight[kept] / weight[kept].mean()
+    return X, labels[kept], weight.astype(PARAM)
 
 
 def _prototypes(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,7 +16,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
+from thinleaf._dtypes import (
+    INDEX,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    AnyArray,
+    IndexArray,
+    OffsetArray,
+    ParamArray,
+)
+from thinleaf.estimators.label_files import save_language_model
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.labeltree import kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
@@ -61,6 +72,9 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         How often the tree is re-assigned in an epoch, in the first half of them.
     criterion : {"log_likelihood", "probability"}
         Which derivative of J_n ranks assignments: equation 12 or 10.
+    inertia : float
+        By what factor another child must be better for a word to leave its own; 1 is the paper's.
+        Rare words would else move whenever the tree is re-assigned.
     min_count : int
         Words that occur less often become ``"<unk>"``.
     end : str or None
@@ -77,6 +91,8 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
     word_count_ : ndarray of shape (n_words,)
     history_ : list of dict
         Training perplexity and depth of the tree after each epoch.
+    quality_ : NodeQuality or None
+        J_n, β and α of each node on the training text, as they were in the last epoch.
 
     Examples
     --------
@@ -98,6 +114,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "n_assignments": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions({"probability", "log_likelihood"})],
+        "inertia": [Interval(Real, 1, None, closed="left")],
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "end": [str, None],
         "random_state": ["random_state"],
@@ -118,6 +135,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 0.05,
         n_assignments: int = 50,
         criterion: Criterion = "log_likelihood",
+        inertia: float = 2.0,
         min_count: int = 1,
         end: str | None = END,
         random_state: Any = None,
@@ -134,6 +152,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.n_assignments = n_assignments
         self.criterion = criterion
+        self.inertia = inertia
         self.min_count = min_count
         self.end = end
         self.random_state = random_state
@@ -163,17 +182,21 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError("no words to learn from")
         rng = np.random.default_rng(seed_sequence(self.random_state))
         n_words = len(self.vocabulary_)
-        self.core_ = LogBilinear(n_words, self.n_context, self.dim, rng)
+        self.core_ = LogBilinear.start(n_words, self.n_context, self.dim, rng)
         self.output_: Output
         if self.tree == "flat":
             self.output_ = FlatOutput(self.core_, n_words)
         else:
             tree, max_depth = self._first_tree(contexts, rng)
-            self.output_ = TreeOutput(tree, self.dim, max_depth, self.criterion)
+            self.output_ = TreeOutput.start(tree, self.dim, max_depth, self.criterion, self.inertia)
         self.history_: list[dict[str, Any]] = []
         with threadpool_limits(limits=self.n_jobs or 1):
             for epoch in range(self.epochs):
                 self._epoch(contexts, epoch, rng)
+        self.quality_: NodeQuality | None = None
+        if isinstance(self.output_, TreeOutput):
+            self.quality_ = node_quality(self.output_.tree, self.output_.memory.statistics)
+            self.output_.forget()
         return self
 
     def _epoch(self, contexts: Contexts, epoch: int, rng: np.random.Generator) -> None:
@@ -184,7 +207,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         last = epoch == self.epochs - 1
         output = self.output_
         if isinstance(output, TreeOutput) and last and not learning:
-            output.statistics.reset()
+            output.memory.statistics.reset()
         loss = 0.0
         for first, stop in pairwise(cuts.tolist()):
             for start in starts[first:stop]:
@@ -281,7 +304,8 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
 
     def inspect(self) -> NodeQuality:
         """Return J_n, β and α of every node (paper 004, section 5), from the last epoch."""
-        return node_quality(self.tree_, self._tree_output().statistics)
+        self._tree_output()
+        return cast(NodeQuality, self.quality_)
 
     def tree_text(self, **options: int) -> str:
         """Return the tree with the most frequent words of each node (paper 004, figure 3)."""
@@ -292,6 +316,11 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.output_, TreeOutput):
             raise AttributeError("a flat softmax has no tree")
         return self.output_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file that :func:`thinleaf.load_estimator` gives this model back from."""
+        check_is_fitted(self)
+        save_language_model(self, path)
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -308,8 +337,12 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         if n_rare:
             kept[UNKNOWN] += n_rare
         ranked = sorted(kept.items(), key=lambda item: (-item[1], item[0]))
-        self.vocabulary_ = [word for word, _ in ranked]
-        self.word_count_ = np.array([n for _, n in ranked], dtype=np.int64)
+        counted = np.array([n for _, n in ranked], dtype=OFFSET)
+        self._set_vocabulary([word for word, _ in ranked], counted)
+
+    def _set_vocabulary(self, words: list[str], counts: OffsetArray) -> None:
+        self.vocabulary_ = words
+        self.word_count_ = counts
         self._id_of = {word: i for i, word in enumerate(self.vocabulary_)}
 
     def _ids(self, words: Sequence[str]) -> IndexArray:

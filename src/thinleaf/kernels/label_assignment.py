@@ -5,7 +5,7 @@ steps, of M - 1 in a well-formed tree and of 1, up to a capacity, under a depth 
 strictly, since kernels here call each other.
 """
 
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="arg-type, no-any-return"
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ import numpy as np
 
 from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels.softmax import exp32
 
 NO_ROOM = -1
 _EPS = 1e-12
 _PRIOR = 10.0
 """How many examples the distribution at a label's mean representation counts as."""
-_EXCHANGE = 256
+_NOWHERE = -1e29
+"""A bias below belongs to a branch that leads nowhere."""
+_EXCHANGE = 32
 """Largest labels x arity of a node for which the greedy assignment is improved by exchanges."""
-_MOVE = 64
+_MOVE = 32
 """The same for moving room between children."""
 
 
@@ -32,24 +35,29 @@ def _best_child(
     affinity: AccumArray,
     i: int,
     size: IndexArray,
-    limit: IndexArray,
-    step: int,
-    capacity: int,
-    n_groups: int,
-) -> int:
-    """Return the child with room whose derivative is highest; ties by affinity, then by size."""
-    best = NO_ROOM
-    for j in range(size.size):
-        if size[j] == limit[j] and (n_groups == 0 or limit[j] + step > capacity):
-            continue  # CheckFull
-        if best == NO_ROOM:
-            best = j
-            continue
+    with_room: IndexArray,
+    n_with_room: int,
+) -> tuple[int, bool]:
+    """Return the child with room whose derivative is highest, and whether another one equals it.
+
+    Ties are decided by affinity, then by size: so an equal one may be the best another time.
+    """
+    best = with_room[0]
+    equal = False
+    for at in range(1, n_with_room):
+        j = with_room[at]
         dv = value[i, j] - value[i, best]
+        if dv < 0.0:
+            continue
         da = affinity[i, j] - affinity[i, best]
-        if dv > 0.0 or (dv == 0.0 and (da > 0.0 or (da == 0.0 and size[j] < size[best]))):
+        if dv > 0.0 or da > 0.0:
             best = j
-    return best
+            equal = False
+        elif da == 0.0:
+            equal = True
+            if size[j] < size[best]:
+                best = j
+    return best, equal
 
 
 @strict_kernel
@@ -59,6 +67,8 @@ def assign_greedily(
     n_real: int,
     step: int,
     capacity: int,
+    mass: AccumArray,
+    max_mass: float,
     child: IndexArray,
 ) -> None:
     """Fill ``child`` with the branch of each label: the pair of highest derivative first.
@@ -73,27 +83,71 @@ def assign_greedily(
         Labels from here on are fillers, which take what room is left.
     step, capacity : int
         A child takes 1, 1 + step, 1 + 2 step, … labels, at most ``capacity``.
+    mass : ndarray of shape (n_real,) or (0,)
+        What each label weighs.
+    max_mass : float
+        A child that weighs as much takes no more while another one has room.
     """
     n_labels, arity = value.shape
     size = np.zeros(arity, dtype=np.int32)
     limit = np.ones(arity, dtype=np.int32)
+    weight = np.zeros(arity)
     n_groups = max(n_labels - arity, 0) // step
+    with_room = np.arange(arity).astype(np.int32)  # ascending
+    n_with_room = arity
+    full = np.zeros(arity, dtype=np.bool_)
+    choice = np.empty(n_real, dtype=np.int32)
+    equal = np.empty(n_real, dtype=np.bool_)
+    waiting = np.ones(n_real, dtype=np.bool_)
     heap = [(0.0, 0.0, 0) for _ in range(0)]
-    for i in range(n_real):
-        j = _best_child(value, affinity, i, size, limit, step, capacity, n_groups)
-        heap.append((-value[i, j], -affinity[i, j], i))
-    heapq.heapify(heap)
-    while len(heap) > 0:
+    begin = True
+    while begin or len(heap) > 0:
+        if begin or n_with_room == 0:
+            if not begin:  # only heavy children have room: they take the rest
+                max_mass = np.inf
+                for k in range(arity):
+                    full[k] = size[k] == limit[k] and (n_groups == 0 or limit[k] + step > capacity)
+                    if not full[k]:
+                        with_room[n_with_room] = k
+                        n_with_room += 1
+                heap.clear()
+            for i in range(n_real):
+                if waiting[i]:
+                    j, equal[i] = _best_child(value, affinity, i, size, with_room, n_with_room)
+                    choice[i] = j
+                    heap.append((-np.float64(value[i, j]), -np.float64(affinity[i, j]), i))
+            heapq.heapify(heap)
+            begin = False
+            if len(heap) == 0:
+                break
         v, a, i = heapq.heappop(heap)
-        j = _best_child(value, affinity, i, size, limit, step, capacity, n_groups)
-        if -value[i, j] > v or (-value[i, j] == v and -affinity[i, j] > a):
-            heapq.heappush(heap, (-value[i, j], -affinity[i, j], i))  # its child is full
-            continue
+        j = choice[i]
+        if full[j] or equal[i]:
+            j, equal[i] = _best_child(value, affinity, i, size, with_room, n_with_room)
+            choice[i] = j
+            if -value[i, j] > v or (-value[i, j] == v and -affinity[i, j] > a):
+                heapq.heappush(heap, (-np.float64(value[i, j]), -np.float64(affinity[i, j]), i))
+                continue
         if size[j] == limit[j]:
             limit[j] += step
             n_groups -= 1
         size[j] += 1
         child[i] = j
+        waiting[i] = False
+        if mass.size > 0:
+            weight[j] += mass[i]
+        if size[j] < limit[j] and n_groups > 0 and weight[j] < max_mass:
+            continue
+        n_left = 0  # CheckFull
+        for at in range(n_with_room):
+            k = with_room[at]
+            no_room = size[k] == limit[k] and (n_groups == 0 or limit[k] + step > capacity)
+            if no_room or weight[k] >= max_mass:
+                full[k] = True
+            else:
+                with_room[n_left] = k
+                n_left += 1
+        n_with_room = n_left
     for i in range(n_real, n_labels):
         best = NO_ROOM
         for j in range(arity):
@@ -220,7 +274,13 @@ def exchange(value: AccumArray, step: int, capacity: int, child: IndexArray) -> 
 
 @strict_kernel
 def derivatives(
-    p: AccumArray, q: AccumArray, log_likelihood: bool, value: AccumArray, affinity: AccumArray
+    p: AccumArray,
+    q: AccumArray,
+    log_likelihood: bool,
+    inertia: float,
+    current: IndexArray,
+    value: AccumArray,
+    affinity: AccumArray,
 ) -> None:
     """Fill equation 10, or 12, of each label and child, and p_j|i - p_j.
 
@@ -230,6 +290,10 @@ def derivatives(
         p_j|i of the node.
     q : ndarray of shape (n_labels,)
         The proportion of each label.
+    inertia : float
+        What p_j|i is multiplied by if j is the child that label i is at.
+    current : ndarray of shape (n_labels,)
+        That child, or -1.
     """
     n_labels, arity = p.shape
     mean = np.zeros(arity)
@@ -239,31 +303,38 @@ def derivatives(
     for i in range(n_labels):
         weight = 2.0 / arity * q[i] * (1.0 - q[i])
         for j in range(arity):
-            affinity[i, j] = p[i, j] - mean[j]
-            value[i, j] = weight * np.sign(affinity[i, j])
-            if log_likelihood:
-                value[i, j] *= p[i, j]
+            own = p[i, j] * inertia if j == current[i] else p[i, j]
+            difference = own - mean[j]
+            affinity[i, j] = difference
+            size = own if log_likelihood else 1.0
+            value[i, j] = weight * np.sign(difference) * size
 
 
 @strict_kernel
-def _at_mean(weights: ParamArray, bias: ParamArray, mean: ParamArray, out: AccumArray) -> None:
-    """Fill a node's distribution over its children at a label's mean representation."""
-    arity = out.size
-    scores = np.dot(weights, mean)
-    top = -np.inf
-    for b in range(weights.shape[0]):
-        out[b] = np.float64(scores[b]) + bias[b]
-        top = max(top, out[b])
-    if weights.shape[0] < arity:  # binary: the score of the second child over the first
-        out[1] = out[0]
-        out[0] = 0.0
-        top = max(top, 0.0)
-    total = 0.0
-    for j in range(arity):
-        out[j] = np.exp(out[j] - top)
-        total += out[j]
-    for j in range(arity):
-        out[j] /= total
+def _at_means(weights: ParamArray, bias: ParamArray, means: ParamArray, p: ParamArray) -> None:
+    """Fill a node's distribution over its children at the mean representation of each label."""
+    n_labels, arity = p.shape
+    n_outputs = weights.shape[0]
+    scores = np.dot(means, weights.T)
+    for i in range(n_labels):
+        if n_outputs < arity:  # binary: the score of the second child over the first
+            p[i, 0] = np.float32(0.0)
+            p[i, 1] = scores[i, 0] + bias[0]
+        else:
+            for j in range(arity):
+                p[i, j] = scores[i, j] + bias[j]
+        top = p[i, 0]
+        for j in range(1, arity):
+            top = max(top, p[i, j])
+        for j in range(arity):
+            p[i, j] = exp32(p[i, j] - top)
+        total = np.float32(0.0)
+        for j in range(arity):
+            if n_outputs == arity and bias[j] < _NOWHERE:
+                p[i, j] = np.float32(0.0)
+            total += p[i, j]
+        for j in range(arity):
+            p[i, j] /= total
 
 
 @strict_kernel
@@ -271,6 +342,7 @@ def assign_labels(
     old_children: IndexArray,
     path_ptr: OffsetArray,
     path_nodes: IndexArray,
+    path_branches: IndexArray,
     sum_probas: ParamArray,
     counts: ParamArray,
     means: ParamArray,
@@ -278,6 +350,8 @@ def assign_labels(
     weights: ParamArray,
     bias: ParamArray,
     log_likelihood: bool,
+    inertia: float,
+    max_share: float,
     max_depth: int,
     labels: IndexArray,
     children: IndexArray,
@@ -309,33 +383,43 @@ def assign_labels(
                 segment[n_real] = label
                 n_real += 1
         # first, compute p_j|i and q_i
-        p = np.zeros((size, arity))
-        q = np.zeros(size)
+        p = np.zeros((n_real, arity), dtype=np.float32)
+        q = np.empty(n_real)
         for i in range(n_real):
-            label = segment[i]
-            q[i] = label_counts[label]
-            e = path_ptr[label] + depth[n]
-            if old < 0:
-                continue
-            n_prior = 0.0
-            if label_counts[label] > 0.0:
-                _at_mean(weights[old], bias[old], means[label] / label_counts[label], p[i])
-                n_prior = _PRIOR
-            if e < path_ptr[label + 1] and path_nodes[e] == old and counts[e] > 0.0:
+            q[i] = label_counts[segment[i]]
+        if old >= 0:
+            mean = np.zeros((n_real, means.shape[1]), dtype=np.float32)
+            for i in range(n_real):
+                if q[i] > 0.0:
+                    mean[i] = means[segment[i]] / label_counts[segment[i]]
+            _at_means(weights[old], bias[old], mean, p)
+        for i in range(n_real):
+            e = path_ptr[segment[i]] + depth[n]
+            if q[i] == 0.0:
+                p[i] = np.float32(0.0)
+            if old >= 0 and e < path_ptr[segment[i] + 1] and path_nodes[e] == old and counts[e] > 0:
+                n_prior = np.float32(_PRIOR) if q[i] > 0.0 else np.float32(0.0)
+                share = np.float32(1.0) / (counts[e] + n_prior)
                 for j in range(arity):
-                    p[i, j] = (sum_probas[e, j] + n_prior * p[i, j]) / (counts[e] + n_prior)
+                    p[i, j] = (sum_probas[e, j] + n_prior * p[i, j]) * share
         q /= max(q.sum(), 1e-30)
         # then, assign each label to a child
-        value = np.zeros((size, arity))
-        affinity = np.zeros((size, arity))
-        derivatives(p[:n_real], q[:n_real], log_likelihood, value, affinity)
+        value = np.zeros((size, arity), dtype=np.float32)
+        affinity = np.zeros((size, arity), dtype=np.float32)
+        current = np.full(n_real, NO_ROOM, dtype=np.int32)
+        for i in range(n_real):
+            e = path_ptr[segment[i]] + depth[n]
+            if old >= 0 and e < path_ptr[segment[i] + 1] and path_nodes[e] == old:
+                current[i] = path_branches[e]
+        derivatives(p, q, log_likelihood, inertia, current, value, affinity)
         child = np.zeros(size, dtype=np.int32)
         step, capacity = arity - 1, 0
         if max_depth > 0:
             step, capacity = 1, min(float(arity) ** (max_depth - 1 - depth[n]), 2.0**30)
-        assign_greedily(value, affinity, n_real, step, capacity if capacity else 2**30, child)
+        most = capacity if capacity else 2**30
+        assign_greedily(value, affinity, n_real, step, most, q, max_share / arity, child)
         if size * arity <= _EXCHANGE and size > arity:
-            exchange(value, step, capacity, child)
+            exchange(value.astype(np.float64), step, capacity, child)
         ordered = segment.copy()
         at = begin[n]
         for j in range(arity):

@@ -5,6 +5,8 @@ fastText's hierarchical softmax; a node of a wider tree has one for each child. 
 run these kernels on the same arrays: they do not lock, and an update may be lost.
 """
 
+# mypy: disable-error-code="assignment"
+
 from __future__ import annotations
 
 import math
@@ -79,6 +81,7 @@ def train_rows(
     X: Rows,
     scale: float,
     y: IndexArray,
+    importance: ParamArray,
     rows: IndexArray,
     rates: ParamArray,
     log_likelihood: bool,
@@ -98,6 +101,8 @@ def train_rows(
 
     Parameters
     ----------
+    importance : ndarray of shape (n_rows,) or (0,)
+        What a row's step is multiplied by, and what it counts in sums; none is one each.
     rates : ndarray of shape (2,)
         The learning rate at the first and after the last of the rows, linear in between.
     log_likelihood : bool
@@ -114,7 +119,8 @@ def train_rows(
     for r in range(rows.size):
         row = rows[r]
         label = y[row]
-        rate = rates[0] + (rates[1] - rates[0]) * np.float32(r / rows.size)
+        weight = importance[row] if importance.size > 0 else np.float32(1.0)
+        rate = weight * (rates[0] + (rates[1] - rates[0]) * np.float32(r / rows.size))
         embed_row(X, row, factor, U, w)
         delta[:] = np.float32(0.0)
         square = np.float32(0.0)
@@ -125,16 +131,16 @@ def train_rows(
             n, target = path_nodes[e], path_branches[e]
             node_probas(w, n, weights, bias, p)
             if collect:
-                counts[e] += np.float32(1.0)
+                counts[e] += weight
                 for j in range(p.size):
-                    sum_probas[e, j] += p[j]
-            total -= math.log(max(p[target], np.float32(1e-30)))
+                    sum_probas[e, j] += weight * p[j]
+            total -= weight * math.log(max(p[target], np.float32(1e-30)))
             step = rate if log_likelihood else rate * p[target]
             node_step(w, n, target, p, step, weights, bias, delta)
         if collect:
-            label_counts[label] += np.float32(1.0)
+            label_counts[label] += weight
             for t in range(dim):
-                label_sums[label, t] += w[t]
+                label_sums[label, t] += weight * w[t]
         step_row(X, row, factor, delta, U)
     return total
 

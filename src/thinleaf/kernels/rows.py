@@ -62,6 +62,13 @@ def take_rows(X: Rows, rows: AnyArray) -> Rows:
     return CSR(indptr, X.indices[entries], X.data[entries], X.n_features)
 
 
+def rows_between(X: Rows, begin: int, end: int) -> Rows:
+    """Return consecutive rows, as views."""
+    if not isinstance(X, CSR):
+        return X[begin:end]
+    return CSR(X.indptr[begin : end + 1], X.indices, X.data, X.n_features)
+
+
 def n_local_features(X: Local) -> int:
     """Return the number of features of a local problem."""
     return X.indptr.size - 1 if isinstance(X, CSC) else X.shape[1]

@@ -38,6 +38,8 @@ def assign_labels(
     criterion: Criterion = "log_likelihood",
     max_depth: int | None = None,
     decay: float = 0.8,
+    inertia: float = 1.0,
+    max_share: float | None = None,
 ) -> Assignment:
     """Re-assign every label.
 
@@ -55,6 +57,12 @@ def assign_labels(
         With it, algorithm 3: no path is longer. Without, algorithm 2: the tree is well-formed.
     decay : float
         What the sums of representations count from now on: these change faster than paths.
+    inertia : float
+        What p_j|i is multiplied by if child j is where label i is: above 1, labels stay unless they
+        are better off elsewhere by that factor.
+    max_share : float, optional
+        A child whose labels have this many times its fair share of the examples takes no more while
+        others have room.
 
     Returns
     -------
@@ -71,6 +79,7 @@ def assign_labels(
         tree.children,
         tree.path_ptr,
         tree.path_nodes,
+        tree.path_branches,
         statistics.sum_probas,
         statistics.counts,
         statistics.label_sums,
@@ -78,6 +87,8 @@ def assign_labels(
         weights,
         bias,
         criterion == "log_likelihood",
+        inertia,
+        np.inf if max_share is None else float(max_share),
         max_depth or 0,
         labels,
         children,

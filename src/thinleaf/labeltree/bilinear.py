@@ -62,19 +62,24 @@ class LogBilinear:
 
     Parameters
     ----------
-    n_words, n_context, dim : int
-    rng : numpy.random.Generator
+    U : ndarray of shape (n_words + 1, dim)
+        The last row stands for what is before the first word.
+    R : ndarray of shape (n_context, dim, dim)
     """
 
-    def __init__(self, n_words: int, n_context: int, dim: int, rng: np.random.Generator) -> None:
-        self.U: ParamArray = rng.normal(0.0, 0.1, (n_words + 1, dim)).astype(PARAM)
-        self.U[n_words] = 0.0
+    def __init__(self, U: ParamArray, R: ParamArray) -> None:
+        self.U, self.R = U, R
+        self.U_squares: ParamArray = np.zeros_like(U)
+        self.R_squares: ParamArray = np.zeros_like(R)
+
+    @classmethod
+    def start(cls, n_words: int, n_context: int, dim: int, rng: np.random.Generator) -> LogBilinear:
+        """Return what training starts from."""
+        U: ParamArray = rng.normal(0.0, 0.1, (n_words + 1, dim)).astype(PARAM)
+        U[n_words] = 0.0
         near = 1.0 / np.arange(1, n_context + 1)
-        self.R: ParamArray = (
-            near[:, None, None] * np.eye(dim) + rng.normal(0.0, 0.01, (n_context, dim, dim))
-        ).astype(PARAM)
-        self.U_squares: ParamArray = np.zeros_like(self.U)
-        self.R_squares: ParamArray = np.zeros_like(self.R)
+        noise = rng.normal(0.0, 0.01, (n_context, dim, dim))
+        return cls(U, (near[:, None, None] * np.eye(dim) + noise).astype(PARAM))
 
     def represent(self, words: IndexArray) -> ParamArray:
         """Return r of each context, of shape (n, dim)."""

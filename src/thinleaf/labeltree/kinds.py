@@ -132,7 +132,9 @@ def _parts(
     distance = _distances(own, _centroids(own, arity, rng))
     child: IndexArray = np.zeros(labels.size, dtype=INDEX)
     capacity = math.ceil(labels.size / arity)
-    assign_greedily(-distance, np.zeros_like(distance), labels.size, 1, capacity, child)
+    none = np.empty(0)
+    zero = np.zeros_like(distance)
+    assign_greedily(-distance, zero, labels.size, 1, capacity, none, np.inf, child)
     return [labels[child == j] for j in range(arity)]
 
 

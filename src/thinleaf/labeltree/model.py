@@ -6,10 +6,11 @@ Labels are numbers here; their names are for the estimators.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, PARAM, IndexArray, ParamArray
+from thinleaf._dtypes import INDEX, PARAM, BoolArray, IndexArray, ParamArray
 from thinleaf.kernels import label_search as kernels
 from thinleaf.kernels.label_sgd import collect_rows
 from thinleaf.kernels.rows import Rows, n_rows_of
@@ -55,7 +56,13 @@ class LabelTreeModel:
         return cls(tree, U, weights, initial_bias(tree), scale)
 
     def rebuilt(self, tree: LabelTree, origin: IndexArray) -> LabelTreeModel:
-        """Return the model with a new tree, whose nodes keep the parameters of their origin."""
+        """Return the model with a new tree, whose nodes keep the parameters of their origin.
+
+        In a tree wider than binary, a label that has moved takes those of its leaf along, as far as
+        they differ from the mean of the node.
+        """
+        if tree.n_nodes == 0:
+            return self
         known = origin >= 0
         weights = np.zeros((tree.n_nodes, *self.weights.shape[1:]), dtype=PARAM)
         bias = initial_bias(tree)
@@ -63,6 +70,9 @@ class LabelTreeModel:
         if tree.arity > 2:
             both = tree.present[known] & self.tree.present[origin[known]]
             bias[known] = np.where(both, self.bias[origin[known]], bias[known])
+            moves = Moves.of(self.tree, tree, origin)
+            moves.carry(self.weights, weights, self.tree.present)
+            moves.carry(self.bias, bias, self.tree.present)
         else:
             bias[known] = self.bias[origin[known]]
         return LabelTreeModel(tree, self.U, weights, bias, self.scale)
@@ -112,6 +122,47 @@ class LabelTreeModel:
             tree.path_ptr, tree.path_nodes, out.sum_probas, out.counts,
         )  # fmt: skip
         return out
+
+
+class Moves(NamedTuple):
+    """Labels whose leaf is another branch, or at another node, than it was."""
+
+    source: tuple[IndexArray, IndexArray]
+    """Nodes of the old tree and branches, of each such label."""
+    target: tuple[IndexArray, IndexArray]
+    """Nodes of the new tree and branches."""
+    origin: IndexArray
+    """The old node that each target continues, or -1."""
+
+    @classmethod
+    def of(cls, old: LabelTree, new: LabelTree, origin: IndexArray) -> Moves:
+        """Return what moves from one tree to another."""
+        last, now = old.path_ptr[1:] - 1, new.path_ptr[1:] - 1
+        source = old.path_nodes[last], old.path_branches[last]
+        target = new.path_nodes[now], new.path_branches[now]
+        before = origin[target[0]]
+        moved = (before != source[0]) | (target[1] != source[1])
+        return cls(
+            (source[0][moved], source[1][moved]), (target[0][moved], target[1][moved]),
+            before[moved],
+        )  # fmt: skip
+
+    def carry(self, old: ParamArray, new: ParamArray, present: BoolArray) -> None:
+        """Write parameters of leaves to where they have moved.
+
+        Parameters
+        ----------
+        old : ndarray of shape (n_old_nodes, arity, …)
+        new : ndarray of shape (n_nodes, arity, …)
+        present : ndarray of shape (n_old_nodes, arity)
+            Which branches of the old tree lead somewhere: the mean of a node is theirs.
+        """
+        share = present / np.maximum(np.count_nonzero(present, axis=1, keepdims=True), 1)
+        kept = np.where(present.reshape(*present.shape, *[1] * (old.ndim - 2)), old, 0.0)
+        mean = np.einsum("nj,nj...->n...", share.astype(PARAM), kept.astype(PARAM))
+        there = np.where((self.origin >= 0).reshape(-1, *[1] * (mean.ndim - 1)),
+                         mean[self.origin], np.float32(0.0))  # fmt: skip
+        new[self.target] = old[self.source] - mean[self.source[0]] + there
 
 
 def n_outputs(tree: LabelTree) -> int:

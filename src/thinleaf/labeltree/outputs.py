@@ -6,7 +6,7 @@ equation 12 under a depth limit (algorithm 3).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from thinleaf.kernels import label_search as search
 from thinleaf.kernels.adagrad import ascend, train_batch
 from thinleaf.labeltree.assign import Criterion, assign_labels
 from thinleaf.labeltree.bilinear import LogBilinear
-from thinleaf.labeltree.model import LabelTreeModel, initial_bias, n_outputs
+from thinleaf.labeltree.model import LabelTreeModel, Moves, initial_bias, n_outputs
 from thinleaf.labeltree.statistics import Statistics
 from thinleaf.labeltree.tree import LabelTree
 
@@ -42,50 +42,85 @@ class Output(Protocol):
         ...
 
 
+class _Memory(NamedTuple):
+    """Sums of squared gradients (Adagrad), and what nodes know of their words."""
+
+    weight_squares: ParamArray
+    bias_squares: ParamArray
+    statistics: Statistics
+
+
 class TreeOutput:
     """A label tree over the words.
 
     Parameters
     ----------
-    tree : LabelTree
-    dim : int
+    model : LabelTreeModel
+        Its rows are representations already: U is the identity.
     max_depth : int or None
         Of the trees that it is re-assigned to.
     criterion : {"log_likelihood", "probability"}
         Equation 12 or 10.
+    inertia : float
+        By what factor another child must be better for a word to leave its own.
     """
 
     def __init__(
         self,
+        model: LabelTreeModel,
+        max_depth: int | None = None,
+        criterion: Criterion = "log_likelihood",
+        inertia: float = 1.0,
+    ) -> None:
+        self.max_depth, self.inertia = max_depth, inertia
+        self.criterion: Criterion = criterion
+        self.model = model
+        self._memory: _Memory | None = None
+
+    @classmethod
+    def start(
+        cls,
         tree: LabelTree,
         dim: int,
         max_depth: int | None = None,
         criterion: Criterion = "log_likelihood",
-    ) -> None:
-        self.max_depth = max_depth
-        self.criterion: Criterion = criterion
-        shape = (tree.n_nodes, n_outputs(tree))
-        weights = np.zeros((*shape, dim), dtype=PARAM)
-        identity = np.eye(dim, dtype=PARAM)  # rows are representations already
-        self.model = LabelTreeModel(tree, identity, weights, initial_bias(tree))
-        self.weight_squares: ParamArray = np.zeros_like(weights)
-        self.bias_squares: ParamArray = np.zeros(shape, dtype=PARAM)
-        self.statistics = Statistics.zeros(tree, dim)
+        inertia: float = 1.0,
+    ) -> TreeOutput:
+        """Return what training starts from: nodes that know nothing."""
+        weights = np.zeros((tree.n_nodes, n_outputs(tree), dim), dtype=PARAM)
+        model = LabelTreeModel(tree, np.eye(dim, dtype=PARAM), weights, initial_bias(tree))
+        return cls(model, max_depth, criterion, inertia)
 
     @property
     def tree(self) -> LabelTree:
         """The tree as it is now."""
         return self.model.tree
 
+    @property
+    def memory(self) -> _Memory:
+        """What training remembers, from its first step on."""
+        if self._memory is None:
+            model = self.model
+            self._memory = _Memory(
+                np.zeros_like(model.weights),
+                np.zeros_like(model.bias),
+                Statistics.zeros(model.tree, model.U.shape[1]),
+            )
+        return self._memory
+
+    def forget(self) -> None:
+        """Keep only what prediction needs."""
+        self._memory = None
+
     def train(
         self, R: ParamArray, y: IndexArray, rate: float, collect: bool
     ) -> tuple[float, ParamArray]:
         """Take a step; return the sum of losses, and the gradient with respect to R."""
         delta = np.empty_like(R)
-        tree, statistics = self.tree, self.statistics
+        tree, (weight_squares, bias_squares, statistics) = self.tree, self.memory
         loss = train_batch(
             R, y, rate, collect, self.model.weights, self.model.bias,
-            self.weight_squares, self.bias_squares,
+            weight_squares, bias_squares,
             tree.path_ptr, tree.path_nodes, tree.path_branches,
             statistics.sum_probas, statistics.counts,
             statistics.label_sums, statistics.label_counts, delta,
@@ -94,17 +129,23 @@ class TreeOutput:
 
     def assign(self) -> None:
         """Re-assign the words; nodes that stay keep their parameters."""
-        tree, origin, self.statistics = assign_labels(
+        if self.tree.n_nodes == 0:
+            return
+        weight_squares, bias_squares, statistics = self.memory
+        tree, origin, statistics = assign_labels(
             self.tree,
-            self.statistics,
+            statistics,
             self.model.weights,
             self.model.bias,
             criterion=self.criterion,
             max_depth=self.max_depth,
+            inertia=self.inertia,
         )
+        moves = Moves.of(self.tree, tree, origin)
         self.model = self.model.rebuilt(tree, origin)
-        self.weight_squares = _kept(self.weight_squares, origin)
-        self.bias_squares = _kept(self.bias_squares, origin)
+        self._memory = _Memory(
+            _kept(weight_squares, origin, moves), _kept(bias_squares, origin, moves), statistics
+        )
 
     def label_log_proba(self, R: ParamArray, y: IndexArray) -> ParamArray:
         """Return the log-probability of one word of each row."""
@@ -177,7 +218,10 @@ class FlatOutput:
         return top, np.take_along_axis(logp, top, axis=1)
 
 
-def _kept(old: AnyArray, origin: IndexArray) -> ParamArray:
+def _kept(old: AnyArray, origin: IndexArray, moves: Moves) -> ParamArray:
+    """Return squared gradients of nodes that stay, and of leaves wherever they have moved."""
     out = np.zeros((origin.size, *old.shape[1:]), dtype=PARAM)
     out[origin >= 0] = old[origin[origin >= 0]]
+    if old.shape[1] > 1:
+        out[moves.target] = old[moves.source]
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -81,3 +82,80 @@ def tree_text(
             for j in reversed(shown[:max_children].tolist())
         ]
     return "\n".join(lines)
+
+
+def describe(
+    tree: LabelTree,
+    names: Sequence[object],
+    frequency: AnyArray,
+    quality: NodeQuality,
+    *,
+    n_top: int = 4,
+    max_depth: int = 2,
+    max_children: int = 8,
+) -> tuple[dict[str, Any], str]:
+    """Return all figures of a tree as plain values, and a text that sums them up and shows it.
+
+    Parameters
+    ----------
+    tree, names, frequency, quality, n_top, max_depth, max_children
+        As for :func:`tree_text`.
+
+    Returns
+    -------
+    record : dict
+        With a list of nodes, each with J, J_max, balancedness, purity, and the labels that are most
+        frequent below it.
+    text : str
+    """
+    order = np.argsort(-np.asarray(frequency), kind="stable")
+    rank = np.empty(tree.n_labels, dtype=np.int64)
+    rank[order] = np.arange(tree.n_labels)
+    ptr, entries = tree.entries_by_node()
+    owners = tree.entry_labels()[entries]
+    nodes = []
+    for n in range(tree.n_nodes):
+        labels = owners[ptr[n] : ptr[n + 1]]
+        top = labels[np.argsort(rank[labels])[:n_top]]
+        figures = {name: _plain(array[n]) for name, array in quality._asdict().items()}
+        nodes.append({"node": n, **figures, "labels": [names[label] for label in top]})
+    record = {
+        "classes": tree.n_labels,
+        "arity": tree.arity,
+        "depth": tree.depth,
+        "mean_depth": tree.mean_depth(frequency) if np.any(frequency) else tree.mean_depth(),
+        "nodes": nodes,
+    }
+    lines = [
+        f"label tree: {tree.n_labels:,} labels, {tree.n_nodes:,} nodes of arity {tree.arity}, "
+        f"depth {tree.depth}, {record['mean_depth']:.2f} on average",
+        "",
+        f"{'':24}{'mean':>9}{'by rows':>9}{'least':>9}{'most':>9}",
+        *_ranges(quality),
+        "",
+        tree_text(tree, names, frequency, quality, n_top=n_top, max_depth=max_depth,
+                  max_children=max_children),
+    ]  # fmt: skip
+    return record, "\n".join(lines)
+
+
+def _ranges(quality: NodeQuality) -> list[str]:
+    """Return a line for each figure: what it is over all nodes that examples reached."""
+    reached = quality.n_examples > 0.0
+    figures = {
+        "J_n, share of its bound": quality.J / quality.J_max,
+        "balancedness β": quality.balancedness,
+        "purity α": quality.purity,
+    }
+    out = []
+    for name, values in figures.items():
+        at, rows = values[reached], quality.n_examples[reached]
+        if at.size:
+            found = (at.mean(), at @ rows / rows.sum(), at.min(), at.max())
+            out.append(f"{name:24}" + "".join(f"{value:9.4f}" for value in found))
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """Return a Python number; None for NaN, which a node without examples has."""
+    return None if value != value else value.item()

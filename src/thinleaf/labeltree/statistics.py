@@ -96,19 +96,23 @@ def split_quality(p: AnyArray, q: AnyArray) -> tuple[float, float, float]:
 
 
 def node_quality(tree: LabelTree, statistics: Statistics) -> NodeQuality:
-    """Return J_n, β and α of every node."""
-    ptr, entries = tree.entries_by_node()
+    """Return J_n, β and α of every node: :func:`split_quality` of each, all at once."""
     arity = np.count_nonzero(tree.present, axis=1)
-    figures = np.full((tree.n_nodes, 3), np.nan)
-    n_examples = np.zeros(tree.n_nodes)
-    for n in range(tree.n_nodes):
-        at = entries[ptr[n] : ptr[n + 1]]
-        at = at[statistics.counts[at] > 0.0]
-        counts = statistics.counts[at].astype(ACCUM)
-        n_examples[n] = counts.sum()
-        if at.size:
-            p = statistics.sum_probas[at][:, tree.present[n]] / counts[:, None]
-            figures[n] = split_quality(p, counts / counts.sum())
-    J, beta, alpha = figures.T
+    nodes, counts = tree.path_nodes, statistics.counts.astype(ACCUM)
+    n_examples = np.bincount(nodes, counts, minlength=tree.n_nodes).astype(ACCUM)
+    reached = np.maximum(n_examples, 1e-300)
+    known = counts > 0.0
+    p = np.where(known[:, None], statistics.sum_probas, 0.0) / np.where(known, counts, 1.0)[:, None]
+    p[~tree.present[nodes]] = 0.0
+    q = counts / reached[nodes]
+    mean = np.zeros((tree.n_nodes, tree.arity))
+    np.add.at(mean, nodes, q[:, None] * p)
+    J = np.bincount(nodes, q * np.abs(p - mean[nodes]).sum(axis=1), minlength=tree.n_nodes)
+    alpha = np.bincount(nodes, q * np.minimum(p, 1.0 - p).sum(axis=1), minlength=tree.n_nodes)
+    beta = np.where(tree.present, mean, np.inf).min(axis=1, initial=np.inf)
+    J, alpha = J * 2.0 / arity, alpha / arity
+    for figure in (J, alpha, beta):
+        figure[n_examples == 0.0] = np.nan
     J_max = 4.0 / arity * (1.0 - 1.0 / arity)
-    return NodeQuality(J, J_max, beta, alpha, np.diff(ptr).astype(np.int32), n_examples)
+    n_labels = np.bincount(nodes, minlength=tree.n_nodes).astype(np.int32)
+    return NodeQuality(J, J_max, beta, alpha, n_labels, n_examples)

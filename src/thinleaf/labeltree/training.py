@@ -95,6 +95,7 @@ def train(
     rng: np.random.Generator,
     executor: Executor,
     progress: Callable[[EpochRecord], None] | None = None,
+    importance: ParamArray | None = None,
 ) -> Trained:
     """Train a model; its arrays are changed in place.
 
@@ -112,6 +113,8 @@ def train(
         without locks, as in Hogwild: bits differ from run to run.
     progress : callable, optional
         Called after each epoch.
+    importance : ndarray of shape (n_rows,), optional
+        What a row's step is multiplied by, and what it counts in statistics; of mean one.
 
     Returns
     -------
@@ -123,6 +126,8 @@ def train(
     statistics = Statistics.zeros(model.tree, model.U.shape[1])
     history: list[EpochRecord] = []
     n_assigned = 0
+    weight: ParamArray = np.empty(0, dtype=PARAM) if importance is None else importance
+    frequency = np.bincount(y, weight if weight.size else None, minlength=model.tree.n_labels)
     for epoch in range(schedule.epochs):
         order = rng.permutation(n_rows).astype(INDEX)
         last = epoch == schedule.epochs - 1
@@ -134,7 +139,9 @@ def train(
             rates = (schedule.rate(begin / n_steps), schedule.rate(end / n_steps))
             collect = last or n_assigned < len(assignments)
             gradient = assigning.log_gradient
-            loss += _steps(model, X, y, rows, rates, gradient, collect, statistics, executor)
+            loss += _steps(
+                model, X, y, weight, rows, rates, gradient, collect, statistics, executor
+            )
             if n_assigned < len(assignments) and end == assignments[n_assigned]:
                 tree, origin, statistics = assign_labels(
                     model.tree,
@@ -152,7 +159,7 @@ def train(
             epoch + 1,
             loss / n_rows,
             tree.depth,
-            tree.mean_depth(np.bincount(y, minlength=tree.n_labels)),
+            tree.mean_depth(frequency),
             n_assigned,
         )
         history.append(record)
@@ -173,6 +180,7 @@ def _steps(
     model: LabelTreeModel,
     X: Rows,
     y: IndexArray,
+    importance: ParamArray,
     rows: IndexArray,
     rates: tuple[float, float],
     log_gradient: bool,
@@ -186,7 +194,7 @@ def _steps(
 
     def run(part: IndexArray) -> float:
         return train_rows(
-            X, model.scale, y, part, pair, log_gradient, collect,
+            X, model.scale, y, importance, part, pair, log_gradient, collect,
             model.U, model.weights, model.bias,
             tree.path_ptr, tree.path_nodes, tree.path_branches,
             statistics.sum_probas, statistics.counts,

@@ -40,7 +40,9 @@ class LabelTree:
     path_branches: IndexArray
 
     @classmethod
-    def build(cls, children: AnyArray, n_labels: int) -> LabelTree:
+    def build(
+        cls, children: AnyArray, n_labels: int, *, max_entries: int | None = None
+    ) -> LabelTree:
         """Return the tree with these children; its paths follow from them.
 
         Parameters
@@ -48,6 +50,8 @@ class LabelTree:
         children : array-like of shape (n_nodes, arity)
         n_labels : int
             With one label there are no nodes.
+        max_entries : int, optional
+            How long all paths together may be.
 
         Raises
         ------
@@ -61,6 +65,8 @@ class LabelTree:
         node_depths(parent, depth)
         sizes = depth[parent[n_nodes:]] + 1 if n_nodes else np.zeros(n_labels, dtype=INDEX)
         path_ptr = np.concatenate([[0], np.cumsum(sizes, dtype=OFFSET)]).astype(OFFSET)
+        if max_entries is not None and path_ptr[-1] > max_entries:
+            raise LabelTreeError(f"the paths have {path_ptr[-1]} nodes in all: too many")
         nodes = np.empty(path_ptr[-1], dtype=INDEX)
         branches = np.empty(path_ptr[-1], dtype=INDEX)
         fill_paths(parent, branch, n_nodes, path_ptr, nodes, branches)

@@ -24,6 +24,8 @@ _ASCII = bytes(
     ord(chr(c).lower()) if chr(c).isascii() and (chr(c).isalnum() or chr(c) == "_") else 32
     for c in range(256)
 )
+_JOINED = bytes(10 if c == 0 else c if c >= 128 else _ASCII[c] for c in range(256))
+"""The same for texts that are joined by null characters; what is not ASCII stays."""
 _FIRST_TABLE = 1 << 16
 
 
@@ -117,6 +119,11 @@ class WordFeatures:
                 keys, counts = larger, larger_counts
         self._set(np.sort(keys[counts >= self.min_count]))
 
+    def with_terms(self, term_keys: AnyArray) -> WordFeatures:
+        """Take terms that have been learned before, by ascending key."""
+        self._set(term_keys)
+        return self
+
     def _set(self, term_keys: AnyArray) -> None:
         size = 1 << max(1, (2 * term_keys.size).bit_length())
         self.term_keys = term_keys
@@ -142,10 +149,17 @@ class WordFeatures:
 
 def _hashes(texts: Iterable[str]) -> tuple[AnyArray, OffsetArray]:
     """Return the hash of every word, and where each text's words begin."""
-    lines = [normalized(text) for text in texts]
-    content = np.frombuffer(b"".join(lines), dtype=np.uint8)
-    text_ptr: OffsetArray = np.zeros(len(lines) + 1, dtype=OFFSET)
-    n_words = kernels.hash_words(content, np.empty(0, dtype=np.uint64), text_ptr)
-    hashes = np.empty(max(n_words, 1), dtype=np.uint64)
-    kernels.hash_words(content, hashes, text_ptr)
-    return hashes[:n_words], text_ptr
+    content, n_texts = _content(list(texts))
+    text_ptr: OffsetArray = np.zeros(n_texts + 1, dtype=OFFSET)
+    hashes = np.empty(content.size // 2 + 1, dtype=np.uint64)
+    n_words = kernels.hash_words(content, hashes, text_ptr)
+    return hashes[:n_words].copy(), text_ptr
+
+
+def _content(texts: list[str]) -> tuple[AnyArray, int]:
+    """Return all texts as :func:`normalized` does, one after the other, and their number."""
+    parts = [t if t.isascii() else _SEPARATORS.sub(" ", t.lower()) for t in texts]
+    joined = "\0".join([*parts, ""])
+    if joined.count("\0") != len(parts):
+        joined = "\0".join([*(part.replace("\0", " ") for part in parts), ""])
+    return np.frombuffer(joined.encode().translate(_JOINED), dtype=np.uint8), len(parts)

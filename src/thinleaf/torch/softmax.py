@@ -1,7 +1,8 @@
 """A learned label tree as an output layer, in the place of ``nn.AdaptiveLogSoftmaxWithLoss``.
 
 Parameters have a slot for every node that the tree may have. Re-assignment changes which node uses
-which slot, never a parameter of a node that stays, so optimizers keep their state.
+which slot. A node that stays keeps its parameters, but for branches of classes that come to it: a
+class takes along what it had at the leaf that it leaves. Optimizers keep their state for slots.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
 from thinleaf.kernels.label_search import topk_points
 from thinleaf.labeltree.assign import Criterion, assign_labels, check_depth
 from thinleaf.labeltree.kinds import balanced, least_arity, n_fillers
-from thinleaf.labeltree.model import ABSENT
+from thinleaf.labeltree.model import ABSENT, Moves
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
 from thinleaf.labeltree.tree import LabelTree
 from thinleaf.torch.groups import grouped_scores
@@ -49,6 +51,12 @@ class LabelTreeSoftmax(nn.Module):
         The tree to start from, such as a Huffman tree; its arity counts. By default, a random one.
     criterion : {"log_likelihood", "probability"}
         Equation 12 or 10.
+    inertia : float
+        By what factor another child must be better for a class to leave its own; 1 is the paper's.
+    max_share : float or None
+        A child that has this many times its fair share of the examples takes no further class while
+        others have room. The paper has no such limit: frequent classes then gather below one child,
+        and the others hardly meet examples, which plain SGD does not make up for.
     learned : bool
         Whether statistics for :meth:`update_tree` are collected in training.
     seed : int
@@ -87,6 +95,8 @@ class LabelTreeSoftmax(nn.Module):
         *,
         tree: LabelTree | None = None,
         criterion: Criterion = "log_likelihood",
+        inertia: float = 2.0,
+        max_share: float | None = 1.5,
         learned: bool = True,
         seed: int = 0,
         device: Any = None,
@@ -108,6 +118,7 @@ class LabelTreeSoftmax(nn.Module):
             raise ValueError(f"tree has {tree.n_labels} labels, but there are {n_classes} classes")
         self.in_features, self.n_classes = in_features, n_classes
         self.max_depth, self.criterion, self.learned = max_depth, criterion, learned
+        self.inertia, self.max_share = inertia, max_share
         n_slots = _n_slots(n_classes, arity, max_depth, tree.n_nodes if not learned else 0)
         n_slots = max(n_slots, tree.n_nodes)
         options = {"device": device, "dtype": dtype}
@@ -198,22 +209,30 @@ class LabelTreeSoftmax(nn.Module):
         """
         slots = self.slots[: self._tree.n_nodes].cpu().numpy()
         weights, bias = self._arrays()
-        tree, origin, statistics = assign_labels(
-            self._tree,
-            self._statistics(),
-            weights[slots],
-            bias[slots],
-            criterion=self.criterion,
-            max_depth=self.max_depth,
-            decay=decay,
-        )
+        with threadpool_limits(limits=1):  # many small products
+            tree, origin, statistics = assign_labels(
+                self._tree,
+                self._statistics(),
+                weights[slots],
+                bias[slots],
+                criterion=self.criterion,
+                max_depth=self.max_depth,
+                decay=decay,
+                inertia=self.inertia,
+                max_share=self.max_share,
+            )
         kept = np.where(origin >= 0, slots[origin], -1).astype(INDEX)
         free = np.setdiff1d(np.arange(self.weight.shape[0]), kept)
         new = kept < 0
         kept[new] = free[: np.count_nonzero(new)]
-        at = torch.from_numpy(kept[new]).long().to(self.weight.device)
-        self.weight[at] = 0.0
-        self.bias[at] = 0.0
+        moves = Moves.of(self._tree, tree, origin)
+        at = torch.from_numpy(kept).long().to(self.weight.device)
+        for parameter in (self.weight, self.bias):
+            old = parameter.detach().cpu().numpy().astype(PARAM, copy=False)[slots]
+            values = np.zeros((tree.n_nodes, *old.shape[1:]), dtype=PARAM)
+            values[~new] = old[origin[~new]]
+            moves.carry(old, values, self._tree.present)
+            parameter[at] = torch.from_numpy(values).to(parameter)
         self._set_tree(tree, kept)
         self._start_statistics(statistics)
 
