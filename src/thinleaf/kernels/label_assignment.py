@@ -61,6 +61,28 @@ def _best_child(
 
 
 @strict_kernel
+def _assign_binary(value: AccumArray, affinity: AccumArray, child: IndexArray) -> bool:
+    """Do what the greedy loop does with two children without limits, if that is plain.
+
+    Each label goes where it likes best, in whatever order; only if all like the same child, the one
+    that would be last goes to the other. Returns whether no ties made it depend on sizes.
+    """
+    n_second, last = 0, 0
+    for i in range(child.size):
+        dv, da = value[i, 1] - value[i, 0], affinity[i, 1] - affinity[i, 0]
+        if dv == 0.0 and da == 0.0:
+            return False
+        child[i] = 1 if dv > 0.0 or (dv == 0.0 and da > 0.0) else 0
+        n_second += child[i]
+        v, w = value[i, child[i]], value[last, child[last]]
+        if v < w or (v == w and affinity[i, child[i]] <= affinity[last, child[last]]):
+            last = i
+    if n_second in (0, child.size):
+        child[last] = 1 - child[last]
+    return True
+
+
+@strict_kernel
 def assign_greedily(
     value: AccumArray,
     affinity: AccumArray,
@@ -89,6 +111,9 @@ def assign_greedily(
         A child that weighs as much takes no more while another one has room.
     """
     n_labels, arity = value.shape
+    free = capacity >= n_labels and max_mass == np.inf
+    if arity == 2 and free and n_real == n_labels > 1 and _assign_binary(value, affinity, child):
+        return
     size = np.zeros(arity, dtype=np.int32)
     limit = np.ones(arity, dtype=np.int32)
     weight = np.zeros(arity)
@@ -99,35 +124,47 @@ def assign_greedily(
     choice = np.empty(n_real, dtype=np.int32)
     equal = np.empty(n_real, dtype=np.bool_)
     waiting = np.ones(n_real, dtype=np.bool_)
-    heap = [(0.0, 0.0, 0) for _ in range(0)]
-    begin = True
-    while begin or len(heap) > 0:
-        if begin or n_with_room == 0:
-            if not begin:  # only heavy children have room: they take the rest
+    v, a = np.empty(n_real), np.empty(n_real)
+    order = np.empty(0, dtype=np.int64)
+    at = 0
+    late = [(0.0, 0.0, 0) for _ in range(0)]  # labels whose child was full when it was their turn
+    n_waiting = n_real
+    while n_waiting > 0:
+        if order.size == 0 or n_with_room == 0:
+            if order.size > 0:  # only heavy children have room: they take the rest
                 max_mass = np.inf
                 for k in range(arity):
                     full[k] = size[k] == limit[k] and (n_groups == 0 or limit[k] + step > capacity)
                     if not full[k]:
                         with_room[n_with_room] = k
                         n_with_room += 1
-                heap.clear()
+                late.clear()
             for i in range(n_real):
                 if waiting[i]:
                     j, equal[i] = _best_child(value, affinity, i, size, with_room, n_with_room)
                     choice[i] = j
-                    heap.append((-np.float64(value[i, j]), -np.float64(affinity[i, j]), i))
-            heapq.heapify(heap)
-            begin = False
-            if len(heap) == 0:
-                break
-        v, a, i = heapq.heappop(heap)
+                    v[i], a[i] = -value[i, j], -affinity[i, j]
+            order = np.argsort(a, kind="mergesort")
+            order = order[np.argsort(v[order], kind="mergesort")]
+            at = 0
+        while at < n_real and not waiting[order[at]]:
+            at += 1
+        if at < n_real:
+            i = order[at]
+        if len(late) > 0 and (at == n_real or late[0] < (v[i], a[i], i)):
+            _, _, i = heapq.heappop(late)
+        else:
+            at += 1
         j = choice[i]
         if full[j] or equal[i]:
             j, equal[i] = _best_child(value, affinity, i, size, with_room, n_with_room)
             choice[i] = j
-            if -value[i, j] > v or (-value[i, j] == v and -affinity[i, j] > a):
-                heapq.heappush(heap, (-np.float64(value[i, j]), -np.float64(affinity[i, j]), i))
+            later = (-np.float64(value[i, j]), -np.float64(affinity[i, j]), i)
+            if later[0] > v[i] or (later[0] == v[i] and later[1] > a[i]):
+                v[i], a[i] = later[0], later[1]
+                heapq.heappush(late, later)
                 continue
+        n_waiting -= 1
         if size[j] == limit[j]:
             limit[j] += step
             n_groups -= 1
@@ -139,8 +176,8 @@ def assign_greedily(
         if size[j] < limit[j] and n_groups > 0 and weight[j] < max_mass:
             continue
         n_left = 0  # CheckFull
-        for at in range(n_with_room):
-            k = with_room[at]
+        for r in range(n_with_room):
+            k = with_room[r]
             no_room = size[k] == limit[k] and (n_groups == 0 or limit[k] + step > capacity)
             if no_room or weight[k] >= max_mass:
                 full[k] = True
