@@ -23,6 +23,8 @@ _PRIOR = 10.0
 """How many examples the distribution at a label's mean representation counts as."""
 _NOWHERE = -1e29
 """A bias below belongs to a branch that leads nowhere."""
+_SMALL = 8
+"""Up to so many scores are summed here: to call a matrix product takes longer."""
 _EXCHANGE = 32
 """Largest labels x arity of a node for which the greedy assignment is improved by exchanges."""
 _MOVE = 32
@@ -310,6 +312,16 @@ def exchange(value: AccumArray, step: int, capacity: int, child: IndexArray) -> 
 
 
 @strict_kernel
+def _all_best(value: AccumArray, child: IndexArray) -> bool:
+    """Return whether every label is where its derivative is highest: then nothing can gain."""
+    for i in range(child.size):
+        for j in range(value.shape[1]):
+            if value[i, j] > value[i, child[i]]:
+                return False
+    return True
+
+
+@strict_kernel
 def derivatives(
     p: AccumArray,
     q: AccumArray,
@@ -351,8 +363,15 @@ def derivatives(
 def _at_means(weights: ParamArray, bias: ParamArray, means: ParamArray, p: ParamArray) -> None:
     """Fill a node's distribution over its children at the mean representation of each label."""
     n_labels, arity = p.shape
-    n_outputs = weights.shape[0]
-    scores = np.dot(means, weights.T)
+    n_outputs, dim = weights.shape
+    if n_labels * n_outputs > _SMALL:
+        scores = np.dot(means, weights.T)
+    else:
+        scores = np.zeros((n_labels, n_outputs), dtype=np.float32)
+        for i in range(n_labels):
+            for b in range(n_outputs):
+                for t in range(dim):
+                    scores[i, b] += means[i, t] * weights[b, t]
     for i in range(n_labels):
         if n_outputs < arity:  # binary: the score of the second child over the first
             p[i, 0] = np.float32(0.0)
@@ -427,8 +446,9 @@ def assign_labels(
         if old >= 0:
             mean = np.zeros((n_real, means.shape[1]), dtype=np.float32)
             for i in range(n_real):
-                if q[i] > 0.0:
-                    mean[i] = means[segment[i]] / label_counts[segment[i]]
+                share = np.float32(1.0 / q[i]) if q[i] > 0.0 else np.float32(0.0)
+                for t in range(means.shape[1]):
+                    mean[i, t] = means[segment[i], t] * share
             _at_means(weights[old], bias[old], mean, p)
         for i in range(n_real):
             e = path_ptr[segment[i]] + depth[n]
@@ -436,9 +456,9 @@ def assign_labels(
                 p[i] = np.float32(0.0)
             if old >= 0 and e < path_ptr[segment[i] + 1] and path_nodes[e] == old and counts[e] > 0:
                 n_prior = np.float32(_PRIOR) if q[i] > 0.0 else np.float32(0.0)
-                share = np.float32(1.0) / (counts[e] + n_prior)
+                inverse = np.float32(1.0) / (counts[e] + n_prior)
                 for j in range(arity):
-                    p[i, j] = (sum_probas[e, j] + n_prior * p[i, j]) * share
+                    p[i, j] = (sum_probas[e, j] + n_prior * p[i, j]) * inverse
         q /= max(q.sum(), 1e-30)
         # then, assign each label to a child
         value = np.zeros((size, arity), dtype=np.float32)
@@ -455,7 +475,7 @@ def assign_labels(
             step, capacity = 1, min(float(arity) ** (max_depth - 1 - depth[n]), 2.0**30)
         most = capacity if capacity else 2**30
         assign_greedily(value, affinity, n_real, step, most, q, max_share / arity, child)
-        if size * arity <= _EXCHANGE and size > arity:
+        if size * arity <= _EXCHANGE and size > arity and not _all_best(value, child):
             exchange(value.astype(np.float64), step, capacity, child)
         ordered = segment.copy()
         at = begin[n]
