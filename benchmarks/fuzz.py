@@ -31,11 +31,14 @@ from benchmarks._report import table, write
 from thinleaf import (
     AdaptiveSoftmaxTreeClassifier,
     FrozenTree,
+    LOMTreeClassifier,
     ModelFileError,
+    RecallTreeClassifier,
     SoftmaxTreeClassifier,
     load,
     load_estimator,
 )
+from thinleaf.estimators.files import training_section
 from thinleaf.persist import Section
 from thinleaf.text import TextFeatures
 
@@ -73,10 +76,15 @@ def good_files() -> list[bytes]:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "model")
         grown.save(path, trainable=True)
+        online = [
+            RecallTreeClassifier(4, random_state=0).fit(features.transform(texts), y),
+            LOMTreeClassifier(random_state=0, hash_bits=5).fit(X, names[y]),
+        ]
         models = [
             dense, dense.quantized("int8"), even.freeze(weights="float16", beam=2),
             flags.freeze(beam=2), sparse.quantized("int8"),
             load(path).with_sections(text=Section(*features.to_arrays())),
+            *(clf.freeze().with_sections(training=training_section(clf)) for clf in online),
         ]  # fmt: skip
         contents = []
         for model in models:
@@ -112,7 +120,10 @@ def use(model: FrozenTree, path: Path) -> None:
     if model.packed.weights == "float32":
         model.quantized("int8")
     if "training" in model.sections:
-        load_estimator(path).predict(batches[0])
+        estimator = load_estimator(path)
+        estimator.predict(batches[0])
+        if hasattr(estimator, "partial_fit"):
+            estimator.partial_fit(batches[0], np.resize(estimator.classes_, 3))
     if "text" in model.sections:
         section = model.sections["text"]
         try:

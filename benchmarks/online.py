@@ -86,7 +86,7 @@ COMPARISONS = {
         ),
     ),
     "bible_verse": Comparison(
-        2,
+        1,
         (RecallTreeClassifier(64),),
         (
             "--recall_tree 30945 -b 26 --loss_function logistic -l 2",
