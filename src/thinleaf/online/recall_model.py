@@ -13,7 +13,6 @@ from thinleaf._dtypes import (
     AccumArray,
     IndexArray,
     OffsetArray,
-    ParamArray,
 )
 from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.online.growing import (
@@ -44,12 +43,13 @@ from thinleaf.online.recall_tree import (
     ROOT,
     RecallTree,
     Settings,
+    candidate_biases,
     learn_rows,
     predict_rows,
     score_rows,
 )
 from thinleaf.online.rows import Stream, longest, new_scales
-from thinleaf.online.tables import COUNT, EMPTY, contents, find, first_owners
+from thinleaf.online.tables import COUNT, EMPTY, contents, first_owners
 from thinleaf.online.unrolled import Unrolled, breadth_first, plain_weights
 
 _NONE = np.empty(0, dtype=INDEX)
@@ -127,8 +127,12 @@ class RecallTreeModel:
         state = self.state
         children, source = breadth_first(ROOT, self._next_nodes)
         is_leaf = children[:, 0] == NO_CHILD
-        nodes = list(zip(source.tolist(), is_leaf, strict=True))
-        classes = [self.candidates(node) if leaf else _NONE for node, leaf in nodes]
+        classes = [
+            self.candidates(node) if leaf else _NONE
+            for node, leaf in zip(source.tolist(), is_leaf, strict=True)
+        ]
+        bias = np.zeros((source.size, state.histograms.candidates.shape[1]), dtype=PARAM)
+        candidate_biases(state, source, self._parents, self.settings.path_features, bias)
         # f(x) > 0 leads left here; there, f(x) >= 0 leads right
         return Unrolled(
             children,
@@ -136,8 +140,8 @@ class RecallTreeModel:
             np.where(is_leaf, 0, -state.routers.bias[source, 0]).astype(PARAM),
             -plain_weights(state.routers, state.scales, int(state.sizes[N_NODES])),
             classes,
-            [self._path_bias(node, ids) for (node, _), ids in zip(nodes, classes, strict=True)],
-            np.array([self.outside(node) for node, _ in nodes], dtype=ACCUM),
+            [own[: ids.size] for own, ids in zip(bias, classes, strict=True)],
+            np.array([self.outside(node) for node in source], dtype=ACCUM),
             plain_weights(state.regressors, state.scales, n_classes),
         )
 
@@ -149,19 +153,6 @@ class RecallTreeModel:
         bound = self.state.histograms.stats[:, BOUND]
         below = [-1 - node if bound[node] > bound[child] else child for child in (left, right)]
         return None if below[0] == below[1] else (below[0], below[1])
-
-    def _path_bias(self, node: int, classes: IndexArray) -> ParamArray:
-        """Return the biases of candidates, weights of the path to their node included."""
-        bias = self.state.regressors.bias[classes, 0].astype(ACCUM)
-        paths = self.state.regressors.extra
-        parents = self._parents
-        while self.settings.path_features and node > ROOT:
-            for c, class_id in enumerate(classes):
-                slot = find(paths, node, class_id)
-                bias[c] += paths.values[slot, 0] if slot != EMPTY else 0.0
-            node = parents[node]
-        out: ParamArray = bias.astype(PARAM)
-        return out
 
     @property
     def _parents(self) -> IndexArray:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray
+from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.kernels._jit import bare_kernel
 from thinleaf.kernels.rows import Rows
 from thinleaf.online.histogram import (
@@ -401,3 +401,26 @@ def score_row(tree: RecallTree, X: Rows, i: int, settings: Settings, scratch: Sc
     candidates, n = tree.histograms.candidates[node], tree.histograms.n_candidates[node]
     score(tree.regressors, with_path(tree, row, node, settings), candidates, n, scratch)
     return node
+
+
+@bare_kernel
+def candidate_biases(
+    tree: RecallTree,
+    nodes: IndexArray,
+    parents: IndexArray,
+    path_features: bool,
+    bias: ParamArray,
+) -> None:
+    """Fill in the biases of nodes' candidates, with the weights of the path to the node."""
+    regressors = tree.regressors
+    for i in range(nodes.size):
+        for c in range(tree.histograms.n_candidates[nodes[i]]):
+            label = tree.histograms.candidates[nodes[i], c]
+            total = float(regressors.bias[label, 0])
+            node = nodes[i] if path_features else ROOT
+            while node != ROOT:
+                slot = find(regressors.extra, node, label)
+                if slot != EMPTY:
+                    total += regressors.extra.values[slot, 0]
+                node = parents[node]
+            bias[i, c] = total
