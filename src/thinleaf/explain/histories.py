@@ -146,7 +146,7 @@ def most_classes(model: AdaptiveTree, depths: AccumArray) -> AccumArray:
     require_rounds("", history)
     widest = float(max(entry["max_leaf_classes"] for entry in history))
     if model.initial_contraction is not None:
-        widest = max(1.0, float(np.floor(model.initial_contraction * model.tree_.n_classes)))
+        widest = max(1.0, float(np.floor(model.initial_contraction * model.tree_.n_classes + 1e-9)))
     first = history[0]["depth"] if model.initial_depth is None else model.initial_depth
     n_expansions = np.ceil(np.maximum(depths - first, 0) / model.expansion_depth)
     limits: AccumArray = np.maximum(widest * model.contraction**n_expansions, 1.0)
