@@ -26,6 +26,9 @@ from safetensors.numpy import save_file
 from thinleaf._dtypes import AnyArray
 from thinleaf.tree import Tree, TreeError, array_names
 
+LABEL_TREE_FORMAT = "thinleaf label tree"
+"""What metadata say of a file with a label tree: who finds one can tell how to open it."""
+
 _KEY = "thinleaf"
 _MAX_HEADER = 16_000_000
 _MAX_DEPTH = 64

@@ -25,6 +25,7 @@ from thinleaf.kernels.packed import BAD_FEATURE, BAD_LEAF, WRONG_WIDTH, leaf_is_
 from thinleaf.kernels.rows import CSR, Rows, n_rows_of
 from thinleaf.packing import PackedTree, WeightType, array_dtypes
 from thinleaf.persist import (
+    LABEL_TREE_FORMAT,
     ModelFileError,
     Section,
     label_arrays,
@@ -551,10 +552,9 @@ def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> F
 
 def _hint(metadata: Mapping[str, Any]) -> str:
     """Return how to open a file of ours that holds something else."""
-    other = metadata.get("format")
-    if other != "thinleaf label tree":
+    if metadata.get("format") != LABEL_TREE_FORMAT:
         return ""
-    return f", but {other!r}: open it with thinleaf.load_estimator"
+    return f", but {LABEL_TREE_FORMAT!r}: open it with thinleaf.load_estimator"
 
 
 _OWN = ("tree", "labels", "features")

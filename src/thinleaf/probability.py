@@ -101,15 +101,23 @@ class Backoff:
     def capped(self, tree: Nodes, scale: float = 1.0) -> Backoff:
         """Scale the masses, as far as the leaf's top class stays the most probable of all.
 
-        The top of k classes has at least 1/k of the inside mass, so m·max(q) ≤ (1 - m)/k is enough.
         It holds by itself for raw frequencies, because a leaf holds the most frequent classes.
         """
         mass = self.mass * scale
         for node in np.flatnonzero(tree.is_leaf).tolist():
             top = self.distribution(tree, node).max()
             k = tree.classes_of(node).size
-            mass[node] = min(mass[node], 0.999 / (1.0 + k * top)) if top > 0.0 else 0.0
+            mass[node] = min(mass[node], most_outside(k, top)) if top > 0.0 else 0.0
         return Backoff(mass, self.ptr, self.ids, self.counts, self.prior)
+
+
+def most_outside(k: int, top: float) -> float:
+    """Return how much mass may be outside k classes so that the best of them is the best of all.
+
+    It has at least 1/k of the inside mass, and the best outside the share ``top`` of the mass m
+    there, so m·top ≤ (1 - m)/k is enough.
+    """
+    return 0.999 / (1.0 + k * top)
 
 
 @dataclass(frozen=True)

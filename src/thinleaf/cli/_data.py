@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from thinleaf.recipe import Recipe
 
 STDIN = "-"
-LABEL_TREE = "thinleaf label tree"
 
 
 def open_model(path: str, beam: int | None = None) -> tuple[FrozenTree | LabelTreeModel, Recipe]:
     """Return a model of any kind, with another beam if one is given, and how it reads data."""
-    from thinleaf.persist import file_format
+    from thinleaf.persist import LABEL_TREE_FORMAT, file_format
 
-    if file_format(Path(path)) != LABEL_TREE:
+    if file_format(Path(path)) != LABEL_TREE_FORMAT:
         return open_frozen(path, beam)
     from thinleaf.cli._label_tree import open_label_tree
 

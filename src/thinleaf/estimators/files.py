@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from thinleaf._dtypes import AnyArray
 from thinleaf._version import __version__
 from thinleaf.packing import WeightType
-from thinleaf.persist import ModelFileError, Section, file_format
+from thinleaf.persist import LABEL_TREE_FORMAT, ModelFileError, Section, file_format
 from thinleaf.predictor import FrozenTree, load
 
 _LOCAL = ("checkpoint",)
@@ -115,7 +115,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
     """
     from thinleaf.estimators import label_files
 
-    if file_format(Path(path)) == label_files.FORMAT:
+    if file_format(Path(path)) == LABEL_TREE_FORMAT:
         return label_files.read_label_tree(path).estimator
     model = load(path)
     if "training" not in model.sections:

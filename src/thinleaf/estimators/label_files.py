@@ -19,6 +19,7 @@ from thinleaf.estimators.files import plain_parameters
 from thinleaf.labeltree import files
 from thinleaf.labeltree.outputs import FlatOutput, TreeOutput
 from thinleaf.persist import (
+    LABEL_TREE_FORMAT,
     ModelFileError,
     Section,
     label_arrays,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from thinleaf.estimators.label_tree import LabelTreeClassifier
     from thinleaf.estimators.language_model import LabelTreeLanguageModel
 
-FORMAT = "thinleaf label tree"
 VERSION = 1
 
 _NODES = {
@@ -112,7 +112,7 @@ def _write(
     sections: Mapping[str, Section] | None = None,
 ) -> None:
     metadata = {
-        "format": FORMAT,
+        "format": LABEL_TREE_FORMAT,
         "version": VERSION,
         "estimator": type(estimator).__name__,
         "parameters": parameters,
@@ -134,8 +134,8 @@ def read_label_tree(path: str | os.PathLike[str]) -> LabelTreeFile:
 
 
 def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> LabelTreeFile:
-    if metadata.get("format") != FORMAT:
-        raise ValueError(f"its format is not {FORMAT!r}")
+    if metadata.get("format") != LABEL_TREE_FORMAT:
+        raise ValueError(f"its format is not {LABEL_TREE_FORMAT!r}")
     if type(metadata.get("version")) is not int or metadata["version"] != VERSION:
         raise ValueError(
             f"its format version is {metadata.get('version')!r}, this thinleaf reads {VERSION}: "

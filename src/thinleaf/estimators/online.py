@@ -336,7 +336,7 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
             ids = np.concatenate([part.candidates, others])
             p = np.empty((part.rows.size, ids.size), dtype=ACCUM)
             p[:, : part.candidates.size] = part.inside
-            p[:, part.candidates.size :] = part.mass[:, None] * part.share[others]
+            p[:, part.candidates.size :] = part.outside[others]
             best = np.argsort(-p, axis=1, kind="stable")[:, :k]
             top[part.rows] = ids[best]
             top_p[part.rows] = np.take_along_axis(p, best, axis=1)
@@ -366,7 +366,7 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
             slot = np.argmax(part.candidates == own[:, None], axis=1)
             held = part.candidates[slot] == own
             inside = part.inside[np.arange(own.size), slot]
-            p[part.rows] = np.where(held, inside, part.mass * part.share[own])
+            p[part.rows] = np.where(held, inside, part.outside[own])
         return p
 
     def _rows(self, X: Any) -> Rows:

@@ -7,12 +7,12 @@ alike. States become flat dictionaries of arrays to be stored, and back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, OFFSET, AccumArray, AnyArray, IndexArray, OffsetArray
 from thinleaf.kernels.rows import Rows
 from thinleaf.online.linear import Models
 from thinleaf.online.rows import Scales, Stream
@@ -59,6 +59,31 @@ class OnlineModel(Protocol):
 
     def outside(self, node: int) -> float:
         """Return the estimated probability that the class is none of the candidates."""
+
+
+def learn_in_pieces(
+    step: Callable[[int, IndexArray, OffsetArray], int],
+    enlarge: Callable[..., None],
+    n_rows: int,
+    n_needs: int,
+) -> IndexArray:
+    """Let a kernel learn rows, and make room whenever it stops for want of it.
+
+    Parameters
+    ----------
+    step : callable
+        Learns from a place on; fills in predictions and what it needs; returns where it stopped.
+    enlarge : callable
+        Makes room: takes the ``n_needs`` numbers that ``step`` has filled in.
+    """
+    predicted = np.empty(n_rows, dtype=INDEX)
+    needed = np.zeros(n_needs, dtype=OFFSET)
+    done = 0
+    while True:
+        done = step(done, predicted, needed)
+        if done == n_rows:
+            return predicted
+        enlarge(*needed.tolist())
 
 
 def with_models(models: Models, n_models: int) -> Models:
@@ -151,16 +176,6 @@ def check_tables(name: str, tables: Tables, n_owners: int, n_keys: int) -> None:
     """Raise ``ValueError`` unless there are so many owners, whose keys are below ``n_keys``."""
     require(tables.owners.shape[0] == n_owners, f"{name} must have {n_owners} owners")
     require(int(tables.keys.max(initial=EMPTY)) < n_keys, f"a key of {name} is out of range")
-
-
-def check_labels(name: str, tables: Tables, root: Tables) -> None:
-    """Raise ``ValueError`` unless all keys are among those of the first owner of ``root``.
-
-    Room for the tables of nodes is made by the number of labels that the root has seen.
-    """
-    known = contents(first_owners(root, 1), 1).keys
-    keys = contents(tables, tables.owners.shape[0]).keys
-    require(bool(np.all(np.isin(keys, known))), f"{name} has labels that the root has not")
 
 
 def check_models(name: str, models: Models, n_models: int, n_features: int, n_extra: int) -> None:

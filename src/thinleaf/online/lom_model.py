@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, NO_CHILD, OFFSET, PARAM, AccumArray, IndexArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    NO_CHILD,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    IndexArray,
+    OffsetArray,
+)
 from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.online.growing import (
-    check_labels,
     check_models,
     check_scales,
     check_tables,
     first_models,
+    learn_in_pieces,
     require,
     with_models,
     with_slots,
@@ -37,6 +46,7 @@ from thinleaf.online.tables import (
     EMPTY,
     LOG_SIZE,
     START,
+    contents,
     enlarged,
     first_owners,
     new_tables,
@@ -74,14 +84,11 @@ class LomTreeModel:
     def learn(self, stream: Stream, n_classes: int) -> IndexArray:
         """Learn rows in order; return what was predicted of each before it was learned."""
         scratch = self._scratch(stream.X)
-        predicted = np.empty(stream.order.size, dtype=INDEX)
-        needed = np.zeros(3, dtype=OFFSET)
-        done = 0
-        while True:
-            done = learn_rows(self.state, stream, done, self.settings, scratch, predicted, needed)
-            if done == predicted.size:
-                return predicted
-            self._enlarge(*needed.tolist())
+
+        def step(done: int, predicted: IndexArray, needed: OffsetArray) -> int:
+            return learn_rows(self.state, stream, done, self.settings, scratch, predicted, needed)
+
+        return learn_in_pieces(step, self._enlarge, stream.order.size, 3)
 
     def predict(self, X: Rows) -> IndexArray:
         """Return the most frequent label of the leaf that each row reaches."""
@@ -178,7 +185,9 @@ class LomTreeModel:
         depth = _check_structure(state.nodes)
         require(depth <= sizes[DEEPEST] <= self.settings.max_depth, "the tree is too deep")
         check_tables("labels", state.labels, n, n_classes)
-        check_labels("labels", state.labels, state.labels)
+        held = contents(state.labels, n)  # room for all tables is made by that of the root
+        known = bool(np.all(np.isin(held.keys, held.keys[: held.ptr[1]])))
+        require(known, "a node has labels that the root has not")
         check_models("routers", state.routers, max(n_routers, 1), n_features, 0)
         check_scales(state.scales, n_features)
 

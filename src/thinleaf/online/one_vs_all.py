@@ -22,6 +22,7 @@ from thinleaf.online.growing import (
     check_models,
     check_scales,
     first_models,
+    learn_in_pieces,
     require,
     with_models,
     with_slots,
@@ -81,15 +82,11 @@ class OneVsAllModel:
         regressors = with_models(self.state.regressors, n_models)
         self.state = self.state._replace(regressors=regressors)
         scratch = self._scratch(stream.X)
-        predicted = np.empty(stream.order.size, dtype=INDEX)
-        needed = np.zeros(1, dtype=OFFSET)
-        done = 0
-        while True:
-            done = _learn_rows(self.state, stream, done, self.settings, scratch, predicted, needed)
-            if done == predicted.size:
-                return predicted
-            regressors = with_slots(self.state.regressors, int(needed[0]))
-            self.state = self.state._replace(regressors=regressors)
+
+        def step(done: int, predicted: IndexArray, needed: OffsetArray) -> int:
+            return _learn_rows(self.state, stream, done, self.settings, scratch, predicted, needed)
+
+        return learn_in_pieces(step, self._enlarge, stream.order.size, 1)
 
     def predict(self, X: Rows) -> IndexArray:
         """Return the class with the highest score."""
@@ -135,6 +132,10 @@ class OneVsAllModel:
         require(fits, "n_classes is out of range")
         check_models("regressors", state.regressors, n_classes, self._n_features, 0)
         check_scales(state.scales, self._n_features)
+
+    def _enlarge(self, weights: int) -> None:
+        regressors = with_slots(self.state.regressors, weights)
+        self.state = self.state._replace(regressors=regressors)
 
     def _scratch(self, X: Rows) -> Scratch:
         return new_scratch(longest(X), 0, dense=isinstance(X, np.ndarray))

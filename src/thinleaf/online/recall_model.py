@@ -20,6 +20,7 @@ from thinleaf.online.growing import (
     check_scales,
     check_tables,
     first_models,
+    learn_in_pieces,
     require,
     with_models,
     with_slots,
@@ -90,14 +91,11 @@ class RecallTreeModel:
         regressors = with_models(self.state.regressors, n_classes)
         self.state = self.state._replace(regressors=regressors)
         scratch = self._scratch(stream.X)
-        predicted = np.empty(stream.order.size, dtype=INDEX)
-        needed = np.zeros(5, dtype=OFFSET)
-        done = 0
-        while True:
-            done = learn_rows(self.state, stream, done, self.settings, scratch, predicted, needed)
-            if done == predicted.size:
-                return predicted
-            self._enlarge(*needed.tolist())
+
+        def step(done: int, predicted: IndexArray, needed: OffsetArray) -> int:
+            return learn_rows(self.state, stream, done, self.settings, scratch, predicted, needed)
+
+        return learn_in_pieces(step, self._enlarge, stream.order.size, 5)
 
     def predict(self, X: Rows) -> IndexArray:
         """Return the best candidate of each row."""

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.online.growing import OnlineModel
-
-_BELOW_BEST = 0.999
+from thinleaf.probability import most_outside
 
 
 @dataclass(frozen=True)
@@ -26,20 +25,13 @@ class Shortlists:
     candidates: IndexArray
     inside: AccumArray
     """Of the candidates, of shape (n_rows, n_candidates)."""
-    mass: AccumArray
-    """Of all other classes together, of shape (n_rows,)."""
-    share: AccumArray
-    """Of each class in that mass, of shape (n_classes,)."""
-
-    @property
-    def outside(self) -> AccumArray:
-        """What classes outside get, of shape (n_rows, n_classes)."""
-        return self.mass[:, None] * self.share
+    outside: AccumArray
+    """Of each class that is none, the same for all rows, of shape (n_classes,)."""
 
     def best_others(self, k: int) -> IndexArray:
         """Return the k most probable classes that are no candidates."""
-        others = np.flatnonzero(~np.isin(np.arange(self.share.size), self.candidates))
-        order = np.argsort(-self.share[others], kind="stable")[:k]
+        others = np.flatnonzero(~np.isin(np.arange(self.outside.size), self.candidates))
+        order = np.argsort(-self.outside[others], kind="stable")[:k]
         return others[order].astype(INDEX)
 
 
@@ -64,12 +56,11 @@ def spread(
         inside = _softmax(scores[rows, : candidates.size])
         share = counts + 1.0
         share[candidates] = 0.0
-        mass = np.zeros(rows.size, dtype=ACCUM)
+        mass = 0.0
         if candidates.size < counts.size:
             share /= share.sum()
-            most = _BELOW_BEST / (1.0 + candidates.size * share.max())
-            mass[:] = min(model.outside(node), most)
-        yield Shortlists(rows, candidates, (1.0 - mass)[:, None] * inside, mass, share)
+            mass = min(model.outside(node), most_outside(candidates.size, float(share.max())))
+        yield Shortlists(rows, candidates, (1.0 - mass) * inside, mass * share)
 
 
 def _softmax(scores: AccumArray) -> AccumArray:
