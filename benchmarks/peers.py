@@ -10,15 +10,18 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-import numpy as np
-
-from benchmarks._data import Dataset, available, load
-from benchmarks._report import arguments, best_of, stopwatch, table, write
-from benchmarks._systems import Ours, Pecos, System, peers
+from benchmarks._data import as_split, available, load
+from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier
+from thinleaf.comparison import Split
+from thinleaf.comparison.measure import N_SINGLE, measure
+from thinleaf.comparison.peers import PEERS, Peer
+from thinleaf.comparison.systems import Ours, System
 
-N_SINGLE = 1000
 COLUMNS = ["", "error %", "single µs", "batch µs", "bytes", "train s"]
+SLOW = {"icd10cm": "lightgbm"}
+"""What would take hours on a set."""
+
 TEXT = {"router_l1": 0.001, "leaf_l1": 0.001, "router_ridge": 0.01, "leaf_ridge": 0.01}
 LETTER = {
     "router_ridge": 1.0, "leaf_ridge": 0.1, "tol": 1e-4, "initial_contraction": 1.0, "max_rounds": 8
@@ -43,25 +46,17 @@ def ours(name: str) -> list[Ours]:
     ]
 
 
-def measure(system: System, data: Dataset, y: np.ndarray, y_test: np.ndarray) -> list[Any]:
+def peers(name: str, split: Split) -> list[Peer]:
+    """Return the installed systems that suit a set, near their default settings, not tuned."""
+    systems = [s for key, make in PEERS.items() if key != SLOW.get(name) for s in make()]
+    return [system for system in systems if system.obstacle(split) is None]
+
+
+def row(system: System, split: Split) -> list[Any]:
     """Return a row of the table."""
-    with stopwatch() as watch:
-        system.fit(data, y)
-    predicted = system.predict(data)
-    error = 100 * float(np.mean(predicted != y_test))
-    if isinstance(system, Pecos):
-        single, batch = (float(system.out[name]) for name in ("single", "batch"))
-        return [system.name, error, 1e6 * single, 1e6 * batch, system.nbytes(), watch.seconds]
-    samples = system.samples(data, min(N_SINGLE, len(y_test)))
-    one = system.one()
-
-    def singles() -> None:
-        for sample in samples:
-            one(sample)
-
-    single = best_of(7, singles) / len(samples)
-    batch = best_of(3, lambda: system.predict(data)) / len(y_test)
-    return [system.name, error, 1e6 * single, 1e6 * batch, system.nbytes(), watch.seconds]
+    figures = measure(system, split)
+    latencies = [figures.single_us, figures.batch_us]
+    return [system.name, 100 * figures.error, *latencies, figures.bytes, figures.train_seconds]
 
 
 def main() -> None:
@@ -71,14 +66,12 @@ def main() -> None:
     options = parser.parse_args()
     if not available(options.data, options.set):
         raise SystemExit(f"{options.set} is not in the data directory")
-    data = load(options.data, options.set)
-    classes, y = np.unique(data.y_train, return_inverse=True)
-    at = np.minimum(np.searchsorted(classes, data.y_test), classes.size - 1)
-    y_test = np.where(classes[at] == data.y_test, at, -1)
+    split = as_split(load(options.data, options.set))
     rows = []
-    for system in [*ours(options.set), *peers(data)]:
+    for system in [*ours(options.set), *peers(options.set, split)]:
         try:
-            rows.append(measure(system, data, y, y_test))
+            system.rehearse(split)
+            rows.append(row(system, split))
         except Exception as error:  # a peer that fails is a row that says so
             traceback.print_exc()
             rows.append([system.name, f"failed: {type(error).__name__}", *[""] * 4])
@@ -86,8 +79,9 @@ def main() -> None:
     write(
         "peers",
         f"Ours and other libraries on {options.set}",
-        f"{len(data.y_train):,} rows, {data.n_classes:,} classes; one thread, one seed; single: "
-        f"best of 7 passes over {N_SINGLE:,} test rows. Peers are near their defaults, not tuned.",
+        f"{split.y_train.size:,} rows, {split.n_classes:,} classes; one thread, one seed; single: "
+        f"best of up to 7 passes over {N_SINGLE:,} test rows. Peers are near their defaults, not "
+        "tuned.",
         table(COLUMNS, rows),
         suffix=options.set,
     )
