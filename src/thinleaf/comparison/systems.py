@@ -25,6 +25,12 @@ from thinleaf.predictor import FrozenTree
 _REHEARSAL = (400, 8)
 """Rows and classes that are trained on before anything is timed."""
 
+_FEW = {
+    "epochs": 1, "expansion_sweeps": 2, "max_rounds": 1, "max_sweeps": 2, "n_passes": 1,
+    "n_repetitions": 1,
+}  # fmt: skip
+"""How much of it, at the most."""
+
 
 class System(ABC):
     """A classifier: what it needs, and how to fit, call and weigh it. Labels are class ids."""
@@ -110,7 +116,9 @@ class Ours(System):
     def rehearse(self, split: Split) -> None:
         """Train and predict on a few rows."""
         few = split.first(*_REHEARSAL)
-        rehearsal = Ours(self.name, type(self.model)(**self.model.get_params()), self.beam)
+        settings = self.model.get_params()
+        less = {name: most for name, most in _FEW.items() if (settings.get(name, 0) or most) > most}
+        rehearsal = Ours(self.name, type(self.model)(**settings | less), self.beam)
         rehearsal.fit(few)
         rehearsal.predict(few)
         rehearsal.top_classes(few, 1)
