@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -149,20 +151,19 @@ def _best_time(call: Callable[[], Any], enough: float) -> float:
 
 
 def peak_bytes() -> int | None:
-    """Return the most memory that this process has had, its libraries and data included.
+    """Return the most memory that this process, or one that it has started, has had.
 
-    None where the system does not say. The kernel's own figure for the life of the process is
-    preferred: ``getrusage`` also counts the process that started this one.
+    Libraries and data are included. None where the system does not say.
     """
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return 1024 * int(line.split()[1])
     try:
         import resource
-        import sys
     except ImportError:  # Windows
         return None
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
+    unit = 1 if sys.platform == "darwin" else 1024
+    below = unit * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would also count the process that has started this one
+        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text(encoding="ascii"))
+        if found is not None:
+            return max(1024 * int(found[1]), below)
+    return max(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, below)

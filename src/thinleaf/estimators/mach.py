@@ -96,7 +96,7 @@ class MACHClassifier(BaseScoringClassifier):
         merge: Merge = "mean",
         l1: float = 0.01,
         ridge: float | None = None,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         max_newton: int = 50,
         class_weight: Any = None,
         random_state: Any = None,
