@@ -90,8 +90,9 @@ def _run(folder: Path, entry: Entry, limit: float | None, progress: Progress) ->
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps(asdict(entry)) + "\n")
-            process.stdin.flush()
+            with suppress(BrokenPipeError):  # it has died already
+                process.stdin.write(json.dumps(asdict(entry)) + "\n")
+                process.stdin.flush()
             result = _follow(entry, process.stdout, limit, progress)
         finally:
             _end(process)
@@ -136,6 +137,9 @@ def _end(process: subprocess.Popen[str]) -> None:
     else:
         process.kill()
     process.wait()
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):  # what it has not read
+            process.stdin.close()
 
 
 def _crashed(entry: Entry, process: subprocess.Popen[str], messages: IO[str]) -> Result:
