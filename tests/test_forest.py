@@ -7,46 +7,47 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.estimator_cases import adaptive, assert_same_tree, formats, problem, quick
 from tests.frozen_cases import (
     assert_same_answers,
     assert_same_frozen,
-    backoff_of,
     both,
     frozen,
     layouts,
     real_rows,
+    rich_forest,
     weight_types,
 )
 from tests.strategies import rich_tree
-from thinleaf import FrozenTree, SoftmaxForestClassifier, load, load_estimator
+from thinleaf import (
+    FrozenTree,
+    SoftmaxForestClassifier,
+    SoftmaxTreeClassifier,
+    load,
+    load_estimator,
+)
 from thinleaf._dtypes import INDEX
 from thinleaf.forest import Forest, ranges, with_features
 from thinleaf.packing import pack
 from thinleaf.persist import ModelFileError, read_arrays, write_arrays
 from thinleaf.probability import Outside
-from thinleaf.quantization import quantize
 from thinleaf.tao import loop
 from thinleaf.tree import Leaf, Tree, TreeError
 
 SEEDS = (0, 1, 2, 3, 4)
+WEIGHT_CHECKS = dict.fromkeys(
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
+    "a bootstrap sample draws rows, however heavy they are",
+)
 
 
 def trees_of(seeds=SEEDS) -> list[Tree]:
     return [rich_tree(np.random.default_rng(seed)) for seed in seeds]
-
-
-def frozen_forest(seeds=SEEDS, *, sparse=False, weights="float32", backoff=True, beam=1):
-    trees = trees_of(seeds)
-    forest = Forest.of(trees)
-    joined = None
-    if backoff:
-        joined = forest.backoff([backoff_of(tree, seed) for seed, tree in enumerate(trees)])
-    outside = Outside.of(forest, joined, 0.01)
-    packed = quantize(pack(forest, outside, sparse=sparse, n_trees=len(trees)), weights)
-    packed.validate()
-    return FrozenTree(packed, np.arange(forest.n_classes), beam=beam)
 
 
 def forest(**params) -> SoftmaxForestClassifier:
@@ -85,7 +86,7 @@ def test_nodes_are_numbered_breadth_first_over_all_trees():
 @pytest.mark.parametrize("beam", [1, 3])
 @layouts
 def test_probabilities_are_those_of_the_trees_averaged(sparse, beam):
-    model = frozen_forest(sparse=sparse, backoff=False, beam=beam)
+    model = rich_forest(sparse=sparse, backoff=False, beam=beam)
     X = real_rows(n_rows=60)
     singles = [frozen(tree, sparse=sparse, epsilon=0.01, beam=beam) for tree in trees_of()]
     P = model.predict_proba(X)
@@ -102,7 +103,7 @@ def test_probabilities_are_those_of_the_trees_averaged(sparse, beam):
 @weight_types
 @layouts
 def test_the_vote_is_the_most_probable_class(sparse, weights, backoff):
-    model = frozen_forest(sparse=sparse, weights=weights, backoff=backoff)
+    model = rich_forest(sparse=sparse, weights=weights, backoff=backoff)
     X = real_rows(n_rows=300)
     P = model.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1.0, 1e-9)
@@ -145,8 +146,8 @@ def test_a_vote_over_more_classes_than_it_has_room_for():
 @weight_types
 @layouts
 def test_a_prefix_is_the_forest_of_the_first_trees(sparse, weights, n_trees):
-    model = frozen_forest(sparse=sparse, weights=weights, backoff=False).prefix(n_trees)
-    first = frozen_forest(SEEDS[:n_trees], sparse=sparse, weights=weights, backoff=False)
+    model = rich_forest(sparse=sparse, weights=weights, backoff=False).prefix(n_trees)
+    first = rich_forest(SEEDS[:n_trees], sparse=sparse, weights=weights, backoff=False)
     skipped = {"prior", "rank"}  # those of all trees
     for name, array in model.packed.arrays().items():
         if name not in skipped:
@@ -159,7 +160,7 @@ def test_a_prefix_is_the_forest_of_the_first_trees(sparse, weights, n_trees):
 @pytest.mark.parametrize("n_trees", [0, 6, True, 1.0, "2"])
 def test_a_prefix_has_some_trees(n_trees):
     with pytest.raises(ValueError, match=r"n_trees must be an integer in 1\.\.5"):
-        frozen_forest().prefix(n_trees)
+        rich_forest().prefix(n_trees)
 
 
 def test_ranges():
@@ -186,7 +187,7 @@ def test_features_of_a_part_become_features_of_all():
 @weight_types
 @layouts
 def test_a_file_is_the_forest(tmp_path, sparse, weights):
-    model = frozen_forest(sparse=sparse, weights=weights, beam=2)
+    model = rich_forest(sparse=sparse, weights=weights, beam=2)
     model.save(tmp_path / "m")
     back = load(tmp_path / "m")
     assert back.n_trees == len(SEEDS)
@@ -199,7 +200,7 @@ def test_a_file_is_the_forest(tmp_path, sparse, weights):
 
 @pytest.mark.parametrize("n_trees", [0, -1, 1, 4, 6, 10**18, True, "5", None, 5.0])
 def test_a_file_with_another_number_of_trees_is_rejected(tmp_path, n_trees):
-    frozen_forest().save(tmp_path / "m")
+    rich_forest().save(tmp_path / "m")
     arrays, metadata = read_arrays(tmp_path / "m")
     write_arrays(tmp_path / "bad", dict(arrays), dict(metadata) | {"n_trees": n_trees})
     with pytest.raises(ModelFileError):
@@ -209,16 +210,18 @@ def test_a_file_with_another_number_of_trees_is_rejected(tmp_path, n_trees):
 def test_a_file_without_a_number_of_trees_is_of_the_first_version(tmp_path):
     frozen(rich_tree(np.random.default_rng(0))).save(tmp_path / "m")
     arrays, metadata = read_arrays(tmp_path / "m")
-    old = {name: value for name, value in metadata.items() if name != "n_trees"}
-    write_arrays(tmp_path / "old", dict(arrays), old | {"version": 1})
-    assert load(tmp_path / "old").n_trees == 1
-    write_arrays(tmp_path / "bad", dict(arrays), old)
+    assert metadata["version"] == 1
+    assert "n_trees" not in metadata
+    assert load(tmp_path / "m").n_trees == 1
+    write_arrays(tmp_path / "bad", dict(arrays), dict(metadata) | {"version": 2})
     with pytest.raises(ModelFileError):
         load(tmp_path / "bad")
+    write_arrays(tmp_path / "one", dict(arrays), dict(metadata) | {"version": 2, "n_trees": 1})
+    assert load(tmp_path / "one").n_trees == 1
 
 
 def test_a_packed_forest_is_checked():
-    packed = frozen_forest().packed
+    packed = rich_forest().packed
     for n_trees in (0, 4, 6, packed.n_leaves + 1):
         with pytest.raises(TreeError):
             type(packed)(
@@ -228,6 +231,23 @@ def test_a_packed_forest_is_checked():
 
 
 # -- the estimator ---------------------------------------------------------------------------------
+
+
+@parametrize_with_checks(
+    [
+        SoftmaxForestClassifier(n_estimators=2, random_state=0),
+        SoftmaxForestClassifier(
+            SoftmaxTreeClassifier(depth=2, max_sweeps=3),
+            3,
+            bootstrap=True,
+            oob_score=True,
+            random_state=0,
+        ),
+    ],
+    expected_failed_checks=lambda clf: WEIGHT_CHECKS if clf.bootstrap else {},
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
 
 
 @formats
@@ -392,6 +412,7 @@ def test_a_hostile_description_is_rejected(tmp_path):
         ({"estimator": "st"}, "estimator"),
         ({"patience": 0}, "patience"),
         ({"oob_score": True}, "oob_score=True needs bootstrap=True"),
+        ({"estimator": adaptive(checkpoint="somewhere")}, "cannot share a checkpoint"),
         ({"estimator": quick(monotone=True)}, "monotone=True needs overlap=None"),
         ({"patience": 1}, "patience needs an error to look at"),
         (
@@ -414,6 +435,14 @@ def test_warm_start_does_not_take_trees_away():
         clf.set_params(n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match="n_estimators must be an integer"):
         clf.prefix(9)
+
+
+def test_warm_start_needs_trees_that_go_together():
+    X, y = problem(0, n_classes=3, n_rows=40)
+    clf = forest(warm_start=True).fit(X, y)
+    clf.set_params(n_estimators=6, estimator__zero_probability="none")
+    with pytest.raises(ValueError, match="the same zero_probability"):
+        clf.fit(X, y)
 
 
 def test_ctrl_c_keeps_the_trees_that_are_done(monkeypatch):

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 
 FORMAT = "thinleaf model"
 VERSION = 2
-_READABLE = (1, VERSION)
-"""Version 1 held one tree, and did not say so."""
+"""Of forests. One tree is written as version 1, which does not say how many trees there are."""
 
 _FLOAT32 = np.dtype(PARAM)
 _STEP = (_FLOAT32.itemsize,)
@@ -439,18 +438,19 @@ class FrozenTree:
         arrays |= section_arrays(self._sections)
         metadata = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": 1 if self.n_trees == 1 else VERSION,
             "n_features": self.n_features,
             "n_classes": self.n_classes,
             "sparse": self._packed.sparse,
             "weights": self._packed.weights,
-            "n_trees": self.n_trees,
             "beam": int(self._beam),
             "labels": kind,
             "feature_names": self._feature_names is not None,
             "summary": self._summary,
             "sections": {name: dict(part.metadata) for name, part in self._sections.items()},
         }
+        if self.n_trees > 1:
+            metadata["n_trees"] = self.n_trees
         write_arrays(Path(path), arrays, metadata)
 
     # -- small steps -------------------------------------------------------------------------------
@@ -542,7 +542,7 @@ def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> F
     if metadata.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}{_hint(metadata)}")
     version = metadata.get("version")
-    if type(version) is not int or version not in _READABLE:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise ValueError(
             f"its format version is {version!r}, this thinleaf reads up to {VERSION}: "
             "update thinleaf, or save the model again"

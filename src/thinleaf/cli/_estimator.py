@@ -49,7 +49,9 @@ def make_estimator(
     cls = getattr(estimators, _CLASSES[model])
     estimator = cls()
     if model == "forest":
-        estimator.estimator = estimators.SoftmaxTreeClassifier()
+        fixed = any(options.get(name) is not None for name in ("depth", "leaf_classes"))
+        kind = "SoftmaxTreeClassifier" if fixed else "AdaptiveSoftmaxTreeClassifier"
+        estimator.estimator = getattr(estimators, kind)()
     known = _names(estimator)
     given = {name: value for name, value in (general or {}).items() if name in known}
     given |= {name: value for name, value in options.items() if value is not None}

@@ -34,8 +34,8 @@ def train(
     model: Annotated[
         ModelChoice,
         typer.Option(
-            help="Adaptive softmax tree, or one of fixed depth; forest of the latter; online: "
-            "Recall Tree, LOMTree, one-against-all; or label tree."
+            help="Adaptive softmax tree, or one of fixed depth; a forest of them; online: Recall "
+            "Tree, LOMTree, one-against-all; or label tree."
         ),
     ] = "ast",
     validation: Annotated[
@@ -57,14 +57,16 @@ def train(
     contraction: Annotated[
         float | None,
         typer.Option(
-            help="ast: leaves of k classes become leaves of this share of k.", rich_help_panel=_TREE
+            help="ast, forest: leaves of k classes become leaves of this share of k.",
+            rich_help_panel=_TREE,
         ),
     ] = None,
     max_rounds: Annotated[
-        int | None, typer.Option(help="ast: rounds of growth.", rich_help_panel=_TREE)
+        int | None, typer.Option(help="ast, forest: rounds of growth.", rich_help_panel=_TREE)
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(help="ast: growth ends after this time.", rich_help_panel=_TREE)
+        float | None,
+        typer.Option(help="ast, forest: growth ends after this time.", rich_help_panel=_TREE),
     ] = None,
     checkpoint: Annotated[
         str | None,

@@ -43,8 +43,8 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
     Parameters
     ----------
     estimator : SoftmaxTreeClassifier or AdaptiveSoftmaxTreeClassifier, optional
-        What each tree is; by default a :class:`~thinleaf.SoftmaxTreeClassifier`. Trees differ by
-        their ``random_state``; if its ``init`` is ``"auto"``, they start from splits along random
+        What each tree is; by default the latter with its defaults. Trees differ by their
+        ``random_state``; if their ``init`` is ``"auto"``, they start from splits along random
         directions (dense input) or from random clusterings of the classes (sparse input).
     n_estimators : int
         Number of trees. The first m of a forest are the forest of m trees.
@@ -160,6 +160,8 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
                 f"warm_start keeps {len(trees)} trees, so n_estimators cannot be "
                 f"{self.n_estimators}: take prefix({self.n_estimators}) of the forest"
             )
+        if any(tree.zero_probability != self._base().zero_probability for tree in trees):
+            raise ValueError("the trees of a forest must have the same zero_probability")
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=not trees)
         check_classification_targets(labels)
         classes = self.classes_ if trees else np.unique(labels)
@@ -179,6 +181,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         self.history_ = [] if votes is None else votes.history
         if self.oob_score and votes is not None:
             self.oob_error_ = votes.history[len(trees) - 1]["error"]
+        self.freeze()
         if interrupted:
             warnings.warn(f"interrupted: {len(trees)} trees are kept", stacklevel=2)
         return self
@@ -193,10 +196,13 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
                 "patience needs an error to look at: set validation_fraction, or bootstrap and "
                 "oob_score"
             )
-        self._base()._check_combinations()
+        base = self._base()
+        base._check_combinations()
+        if getattr(base, "checkpoint", None) is not None:
+            raise ValueError("the trees of a forest cannot share a checkpoint: set it to None")
 
     def _base(self) -> BaseTaoClassifier:
-        return SoftmaxTreeClassifier() if self.estimator is None else self.estimator
+        return AdaptiveSoftmaxTreeClassifier() if self.estimator is None else self.estimator
 
     def _held_out(self, rows: _Rows, n_classes: int, seed: int) -> tuple[_Rows, _Votes | None]:
         """Return the rows to train on, and the votes on rows that trees do not know, if asked for.
@@ -332,6 +338,8 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         trees = self.estimators_
         forest = Forest.of([tree.tree_ for tree in trees])
         backoffs = [tree.backoff_ for tree in trees if tree.backoff_ is not None]
+        if len(backoffs) not in (0, len(trees)):
+            raise ValueError("some trees have a back-off, and some do not")
         backoff = forest.backoff(backoffs) if backoffs else None
         epsilon = float(np.mean([tree.epsilon_ for tree in trees]))
         names = getattr(self, "feature_names_in_", None)

@@ -258,11 +258,14 @@ def vote(table, row):
     """Return the class that the trees' leaves alone make the most probable; UNDECIDED; an error.
 
     One path a tree. It ends as soon as neither the trees that have not been asked nor what leaves
-    set aside for classes outside them could change the result, often after half of the trees.
+    give to a class outside them could change the result, often after half of the trees.
     """
     n_trees = table[N_TREES]
     class_ptr, class_ids = int64_at(table[CLASS_PTR]), int32_at(table[CLASS_IDS])
-    inside = float64_at(table[INSIDE])
+    extra_ptr, extra_ids = int64_at(table[EXTRA_PTR]), int32_at(table[EXTRA_IDS])
+    inside, outside = float64_at(table[INSIDE]), float64_at(table[OUTSIDE])
+    prior, extra = float64_at(table[PRIOR]), float64_at(table[EXTRA])
+    top_prior = prior[int32_at(table[RANK])[0]]
     size = 2
     while size < 2 * min(table[N_CLASSES], _MAX_VOTED):
         size *= 2
@@ -272,7 +275,7 @@ def vote(table, row):
     scores = np.empty(ids.size, dtype=np.float32)
     own = np.empty(ids.size, dtype=np.float64)
     n = 0
-    missing = 1.0
+    beside = 0.0  # the most that a class can get from leaves that do not hold it
     for root in range(n_trees):
         leaf = descend(table, row, root)
         if not leaf_is_ready(table, leaf):
@@ -292,7 +295,10 @@ def vote(table, row):
                 n += 1
                 lookup[at] = n
             p[lookup[at] - 1] += share * own[c]
-        missing -= share
+        most, e = top_prior, extra_ptr[leaf]
+        if e < extra_ptr[leaf + 1]:  # the first is the most probable
+            most = max(most, prior[extra_ids[e]] + extra[e])
+        beside += outside[leaf] * most / n_trees
         if 2 * (root + 1) > n_trees:
             best, second = 0, 0.0
             for c in range(1, n):
@@ -301,6 +307,7 @@ def vote(table, row):
                     best = c
                 else:
                     second = max(second, p[c])
-            if p[best] > second + missing + _SLACK:
+            unasked = (n_trees - 1 - root) / n_trees
+            if p[best] > second + beside + unasked + _SLACK:
                 return np.int64(ids[best])
     return np.int64(UNDECIDED)
