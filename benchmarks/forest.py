@@ -14,22 +14,31 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from benchmarks._data import Dataset, available, load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
 from benchmarks._systems import Ours, System, peers
 from benchmarks.peers import N_SINGLE, measure
-from thinleaf import SoftmaxForestClassifier, SoftmaxTreeClassifier
+from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
+    SoftmaxForestClassifier,
+    SoftmaxTreeClassifier,
+)
 from thinleaf.predictor import FrozenTree
 
 TEXT = {"router_l1": 0.001, "leaf_l1": 0.001, "router_ridge": 0.01, "leaf_ridge": 0.01}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "letter": {"depth": 7, "leaf_classes": 7, "max_sweeps": 20},
-    "fontglyph1000": {"depth": 6, "leaf_classes": 60, "max_sweeps": 6},
-    "omniglot": {},
-    "icd10cm": TEXT | {"depth": 6, "leaf_classes": 80, "max_sweeps": 3},
-    "wordnet_hypernym": TEXT | {"max_sweeps": 2},
-    "bible_verse": TEXT | {"depth": 8, "leaf_classes": 300, "max_sweeps": 2},
+MODELS: dict[str, Any] = {
+    "letter": AdaptiveSoftmaxTreeClassifier(router_ridge=1.0, leaf_ridge=0.1),
+    "fontglyph1000": SoftmaxTreeClassifier(
+        depth=6, leaf_classes=60, router_ridge=50.0, leaf_ridge=1.0, tol=1e-3, max_sweeps=8
+    ),
+    "omniglot": AdaptiveSoftmaxTreeClassifier(max_sweeps=5),
+    "icd10cm": SoftmaxTreeClassifier(**TEXT, depth=4, leaf_classes=300, max_sweeps=3),
+    "wordnet_hypernym": AdaptiveSoftmaxTreeClassifier(max_sweeps=3),
+    "bible_verse": SoftmaxTreeClassifier(
+        **TEXT | {"leaf_ridge": 0.03}, depth=8, leaf_classes=300, max_sweeps=2, overlap=0.05
+    ),
 }
 TREES = {
     "letter": 32, "fontglyph1000": 8, "omniglot": 16, "icd10cm": 16, "wordnet_hypernym": 4,
@@ -101,7 +110,7 @@ def held_out(data: Dataset) -> Dataset:
 def forest(name: str, seed: int, n_trees: int, changes: dict[str, Any]) -> SoftmaxForestClassifier:
     """Return the forest of a set."""
     own = {k: changes.pop(k) for k in ("bootstrap", "max_features") if k in changes}
-    tree = SoftmaxTreeClassifier(**(SETTINGS[name] | changes))
+    tree = clone(MODELS[name]).set_params(**changes)
     return SoftmaxForestClassifier(tree, n_trees, random_state=seed, n_jobs=1, **own)
 
 
@@ -145,7 +154,7 @@ def _assignment(text: str) -> tuple[str, Any]:
 def main() -> None:
     """Run a set."""
     parser = arguments(__doc__)
-    parser.add_argument("--set", choices=sorted(SETTINGS), required=True)
+    parser.add_argument("--set", choices=sorted(MODELS), required=True)
     parser.add_argument("--trees", type=int)
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
@@ -167,10 +176,9 @@ def main() -> None:
     if options.validate:
         return
     head = (
-        f"{len(data.y_train):,} rows, {data.n_classes:,} classes; trees: "
-        f"SoftmaxTreeClassifier({SETTINGS[options.set]}), otherwise defaults; {options.seeds} "
-        f"seed(s). Single: best of 7 passes over {N_SINGLE:,} test rows. The forest of m trees is "
-        "the first m of the largest, which took the seconds in the last column."
+        f"{len(data.y_train):,} rows, {data.n_classes:,} classes; trees: `{MODELS[options.set]}`; "
+        f"{options.seeds} seed(s). Single: best of 7 passes over {N_SINGLE:,} test rows. The "
+        "forest of m trees is the first m of the largest, which took the seconds in the last column."
     )
     others: list[list[Any]] = []
     systems = [] if options.no_peers else [Network(), *peers(data)]
