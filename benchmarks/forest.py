@@ -178,7 +178,7 @@ def main() -> None:
     head = (
         f"{len(data.y_train):,} rows, {data.n_classes:,} classes; trees: `{MODELS[options.set]}`; "
         f"{options.seeds} seed(s). Single: best of 7 passes over {N_SINGLE:,} test rows. The "
-        "forest of m trees is the first m of the largest, which took the seconds in the last column."
+        "forest of m trees is the first m of the largest, whose seconds of training are given."
     )
     others: list[list[Any]] = []
     systems = [] if options.no_peers else [Network(), *peers(data)]
