@@ -38,6 +38,7 @@ from thinleaf.kernels.packed import (
     router_score,
     score_leaf,
 )
+from thinleaf.kernels.softmax import exp32
 
 # -- paths -----------------------------------------------------------------------------------------
 
@@ -250,7 +251,21 @@ def best_of(table, mixture, ids, p):
 
 UNDECIDED = -100
 _MAX_VOTED = 2048  # classes that can be voted for before a row counts as undecided
-_SLACK = 1e-9  # far above what rounding does to a sum of votes
+_FAINT = np.float32(0.002)  # votes below this are left out, and make the result less certain
+_SLACK = 1e-5  # far above what rounding does to a sum of votes
+
+
+@strict_kernel
+def _votes(scores):
+    """Replace scores by their softmax, in float32 and vectorised."""
+    top = scores[argmax(scores)]
+    for c in range(scores.size):
+        scores[c] = exp32(scores[c] - top)
+    total = np.float32(0.0)
+    for c in range(scores.size):
+        total += scores[c]
+    for c in range(scores.size):
+        scores[c] /= total
 
 
 @strict_kernel
@@ -273,33 +288,36 @@ def vote(table, row):
     ids = np.empty(size // 2, dtype=np.int32)
     p = np.empty(ids.size, dtype=np.float64)
     scores = np.empty(ids.size, dtype=np.float32)
-    own = np.empty(ids.size, dtype=np.float64)
     n = 0
-    beside = 0.0  # the most that a class can get from leaves that do not hold it
+    beside = 0.0  # the most that a class can get beside its votes
     for root in range(n_trees):
         leaf = descend(table, row, root)
         if not leaf_is_ready(table, leaf):
             return np.int64(BAD_LEAF)
         first = class_ptr[leaf]
         k = class_ptr[leaf + 1] - first
-        if n + k > ids.size and table[N_CLASSES] > ids.size:
+        if k > scores.size:
             return np.int64(UNDECIDED)
         score_leaf(table, row, leaf, scores[:k])
-        _softmax(scores[:k], own[:k])
+        _votes(scores[:k])
         share = inside[leaf] / n_trees
         for c in range(k):
+            if scores[c] < _FAINT:
+                continue
             at = slot_of(lookup, ids, class_ids[first + c])
             if lookup[at] == 0:
+                if n == ids.size:
+                    return np.int64(UNDECIDED)
                 ids[n] = class_ids[first + c]
                 p[n] = 0.0
                 n += 1
                 lookup[at] = n
-            p[lookup[at] - 1] += share * own[c]
+            p[lookup[at] - 1] += share * scores[c]
         most, e = top_prior, extra_ptr[leaf]
         if e < extra_ptr[leaf + 1]:  # the first is the most probable
             most = max(most, prior[extra_ids[e]] + extra[e])
-        beside += outside[leaf] * most / n_trees
-        if 2 * (root + 1) > n_trees:
+        beside += max(outside[leaf] * most / n_trees, share * _FAINT)
+        if 2 * (root + 1) > n_trees and n > 0:
             best, second = 0, 0.0
             for c in range(1, n):
                 if p[c] > p[best]:
