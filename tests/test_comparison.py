@@ -22,6 +22,7 @@ from thinleaf import (
     LabelTreeClassifier,
     MACHClassifier,
     RecallTreeClassifier,
+    SoftmaxForestClassifier,
     SoftmaxTreeClassifier,
 )
 from thinleaf.cli._estimator import MODELS
@@ -81,6 +82,7 @@ def test_a_part_for_the_rehearsal():
         MACHClassifier(3, 3, random_state=0),
         DoubleSamplingClassifier(random_state=0),
         LabelTreeClassifier(epochs=3, random_state=0),
+        SoftmaxForestClassifier(quick(), n_estimators=3, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -115,6 +117,17 @@ def test_shape_and_coverage_of_a_tree():
     held = clf.label_proba(split.X_test, split.y_test, smooth=False)
     assert figures.coverage == np.mean(held > 0) < 1.0
     assert figures.covered_perplexity == pytest.approx(perplexity(held).value)
+
+
+def test_a_forest_counts_all_trees():
+    split = split_of()
+    forest = SoftmaxForestClassifier(quick(), n_estimators=3, random_state=0)
+    entry = Entry.of_model("forest", forest)
+    figures = measure(Entry(**json.loads(json.dumps(vars(entry)))).system(), split)
+    forest.fit(split.X_train, split.y_train)
+    assert figures.error == np.mean(forest.predict(split.X_test) != split.y_test)
+    assert figures.flops == pytest.approx(forest.mean_flops(split.X_test))
+    assert figures.leaves == forest.freeze().n_leaves
 
 
 def test_label_trees_read_texts():

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from thinleaf.estimators import OneVsAllClassifier as OneVsAllClassifier
     from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
     from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
+    from thinleaf.estimators import SoftmaxForestClassifier as SoftmaxForestClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.labeltree.tree import LabelTree as LabelTree
@@ -48,6 +49,7 @@ _EXPORTS = {
     "OneVsAllClassifier": "thinleaf.estimators",
     "OnlineOneVsAllClassifier": "thinleaf.estimators",
     "RecallTreeClassifier": "thinleaf.estimators",
+    "SoftmaxForestClassifier": "thinleaf.estimators",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
@@ -71,6 +73,7 @@ __all__ = [
     "OneVsAllClassifier",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
+    "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
     "Tree",
     "TreeError",

@@ -128,7 +128,10 @@ def mean_flops(tree: Tree, X: Rows, reach: Reach | None = None) -> float:
 
 
 def frozen_mean_flops(model: FrozenTree, X: Rows) -> float:
-    """Return :func:`mean_flops` of a frozen model, whatever it was made of; of its first path."""
+    """Return :func:`mean_flops` of a frozen model, whatever it was made of, with one path a tree.
+
+    Of a forest, all trees count, though prediction may stop before it has asked the last one.
+    """
     packed, rows = model.packed, as_matrix(X)
     n_rows = rows.shape[0]
     if n_rows == 0:
@@ -138,7 +141,7 @@ def frozen_mean_flops(model: FrozenTree, X: Rows) -> float:
     for side in (0, 1):
         parent[packed.child[routers] + side] = routers
     routed = _router_features(packed)
-    total, at, on = 0, model.apply(X), np.arange(n_rows)
+    total, at, on = 0, model.apply(X).ravel(), np.repeat(np.arange(n_rows), packed.n_trees)
     while on.size:  # from the leaves up, until all rows have passed the root
         order = np.argsort(at, kind="stable")
         nodes, starts = np.unique(at[order], return_index=True)

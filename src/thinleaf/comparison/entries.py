@@ -20,7 +20,8 @@ class Entry:
     estimator : str or None
         The class, if it is one of ours.
     parameters : mapping
-        Of the estimator, as JSON holds them.
+        Of the estimator, as JSON holds them; an estimator in it as
+        :func:`~thinleaf.estimators.files.described` has it.
     peer : tuple of str and int, optional
         Which system of which library, if it is none of ours: a key of
         :data:`~thinleaf.comparison.peers.PEERS` and a number.
@@ -65,10 +66,15 @@ class Entry:
         from thinleaf import estimators
         from thinleaf.comparison.peers import PEERS
         from thinleaf.comparison.systems import Ours
+        from thinleaf.estimators.files import build
 
         if self.peer is not None:
             library, number = self.peer
             return PEERS[library]()[number]
         if self.estimator not in estimators.__all__:
             raise ValueError(f"unknown estimator {self.estimator!r}")
-        return Ours(self.name, getattr(estimators, self.estimator)(**self.parameters))
+        parameters = {
+            name: build(value) if isinstance(value, dict) and "estimator" in value else value
+            for name, value in self.parameters.items()
+        }
+        return Ours(self.name, getattr(estimators, self.estimator)(**parameters))

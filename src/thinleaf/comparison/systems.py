@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from thinleaf._dtypes import INDEX, AccumArray, AnyArray
 from thinleaf.comparison.split import Split
@@ -26,8 +27,8 @@ _REHEARSAL = (400, 8)
 """Rows and classes that are trained on before anything is timed."""
 
 _FEW = {
-    "epochs": 1, "expansion_sweeps": 2, "max_rounds": 1, "max_sweeps": 2, "n_passes": 1,
-    "n_repetitions": 1,
+    "epochs": 1, "expansion_sweeps": 2, "max_rounds": 1, "max_sweeps": 2, "n_estimators": 2,
+    "n_passes": 1, "n_repetitions": 1,
 }  # fmt: skip
 """How much of it, at the most."""
 
@@ -116,9 +117,12 @@ class Ours(System):
     def rehearse(self, split: Split) -> None:
         """Train and predict on a few rows."""
         few = split.first(*_REHEARSAL)
-        settings = self.model.get_params()
-        less = {name: most for name, most in _FEW.items() if (settings.get(name, 0) or most) > most}
-        rehearsal = Ours(self.name, type(self.model)(**settings | less), self.beam)
+        less = {}
+        for name, value in self.model.get_params().items():
+            most = _FEW.get(name.rpartition("__")[2])
+            if most is not None and value is not None and value > most:
+                less[name] = most
+        rehearsal = Ours(self.name, clone(self.model).set_params(**less), self.beam)
         rehearsal.fit(few)
         rehearsal.predict(few)
         rehearsal.top_classes(few, 1)

@@ -4,6 +4,7 @@ from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.double_sampling import DoubleSamplingClassifier
 from thinleaf.estimators.files import load_estimator
 from thinleaf.estimators.flat_softmax import FlatSoftmaxClassifier
+from thinleaf.estimators.forest import SoftmaxForestClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
 from thinleaf.estimators.language_model import LabelTreeLanguageModel
 from thinleaf.estimators.lom_tree import LOMTreeClassifier
@@ -20,6 +21,7 @@ STORABLE = (
     "OneVsAllClassifier",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
+    "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
 )
 """What a model file may hold to train on."""
@@ -35,6 +37,7 @@ __all__ = [
     "OneVsAllClassifier",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
+    "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
     "load_estimator",
 ]
