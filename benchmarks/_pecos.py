@@ -32,17 +32,19 @@ def main() -> None:
     start = time.perf_counter()
     predicted = model.predict(X_test, only_topk=1, threads=1)
     batch = (time.perf_counter() - start) / X_test.shape[0]
-    rows = [X_test[i] for i in range(min(500, X_test.shape[0]))]
-    start = time.perf_counter()
-    for row in rows:
-        model.predict(row, only_topk=1, threads=1)
-    single = (time.perf_counter() - start) / len(rows)
+    rows = [X_test[i] for i in range(min(1000, X_test.shape[0]))]
+    passes = []
+    for _ in range(7):
+        start = time.perf_counter()
+        for row in rows:
+            model.predict(row, only_topk=1, threads=1)
+        passes.append((time.perf_counter() - start) / len(rows))
     np.savez(
         folder / "out.npz",
         predicted=np.asarray(predicted.argmax(axis=1)).ravel(),
         nbytes=nbytes,
         seconds=seconds,
-        single=single,
+        single=min(passes),
         batch=batch,
     )
 

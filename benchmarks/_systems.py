@@ -61,7 +61,7 @@ class System:
 
 
 class Ours(System):
-    """A frozen model."""
+    """A frozen model; of one that is fitted already, only another beam."""
 
     def __init__(self, name: str, model: Any, beam: int = 1) -> None:
         self.name = name
@@ -70,7 +70,9 @@ class Ours(System):
         self.frozen: FrozenTree
 
     def fit(self, data, y):
-        self.frozen = self.model.fit(data.X_train, y).freeze(beam=self.beam)
+        if not hasattr(self.model, "classes_"):
+            self.model.fit(data.X_train, y)
+        self.frozen = self.model.freeze(beam=self.beam)
 
     def predict(self, data):
         return self.frozen.predict(data.X_test)
@@ -123,7 +125,7 @@ class SklearnTree(System):
     name = "scikit-learn tree, tree_.apply"
 
     def suits(self, data):
-        return not sp.issparse(data.X_train) and data.X_train.shape[1] < 100
+        return not sp.issparse(data.X_train)
 
     def fit(self, data, y):
         from sklearn.tree import DecisionTreeClassifier
