@@ -49,6 +49,14 @@ SLOW = {
 """Systems that a set would keep busy for hours."""
 
 
+OUR_NAMES = ("AST", "Recall Tree", "label tree")
+
+
+def is_ours(name: str) -> bool:
+    """Return whether a row of the table is one of our models."""
+    return name.startswith(OUR_NAMES)
+
+
 class OurLabelTree(System):
     """A learned label tree, on the texts themselves: reading them is part of a prediction."""
 

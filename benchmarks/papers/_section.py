@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks._report import Table, table
+from benchmarks._report import RESULTS, Result, Table, read, table
 
 CLAIMS = ["claim", "paper", "ours", "verdict"]
+OURS = "not in the paper"
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,11 @@ class Check:
     @property
     def verdict(self) -> str:
         """Return the verdict, with the reason if there is one to give."""
+        word, why = "holds" if self.paper == OURS else "reproduced", self.why_not
         if self.holds:
-            return "reproduced"
-        return f"not reproduced: {self.why_not or 'the reason is not known'}"
+            return word
+        no = "does not hold" if self.paper == OURS else "not reproduced"
+        return f"{no}: {why or 'the reason is not known'}"
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,10 @@ class Section:
         return table(CLAIMS, rows)
 
     @property
-    def n_reproduced(self) -> int:
-        """Return how many checks hold."""
-        return sum(check.holds for check in self.checks)
+    def score(self) -> tuple[int, int]:
+        """Return how many of the paper's claims are reproduced, and how many there are."""
+        holds = [check.holds for check in self.checks if check.paper != OURS]
+        return sum(holds), len(holds)
 
 
 def number(value: float) -> str:
@@ -101,3 +105,8 @@ def lower(
 def by_name(part: Table) -> dict[Any, dict[str, Any]]:
     """Return the rows of a table by their first cell, cells by header."""
     return {row[0]: dict(zip(part.headers[1:], row[1:], strict=True)) for row in part.rows}
+
+
+def results(names: Sequence[str]) -> dict[str, Result]:
+    """Return those of some results that are there."""
+    return {name: read(name) for name in names if (RESULTS / f"{name}.md").exists()}
