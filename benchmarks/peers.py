@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import adaptive_sets
-from benchmarks._data import DENSE_SETS, TEXT_SETS, Dataset, available, load
+from benchmarks._data import DENSE_SETS, LANGUAGE_SETS, TEXT_SETS, Dataset, available, load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
 from benchmarks._systems import Ours, Pecos, System, peers
 from thinleaf import AdaptiveSoftmaxTreeClassifier, LabelTreeClassifier, RecallTreeClassifier
@@ -32,6 +32,7 @@ LETTER = {
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "letter": {"defaults": {}, "tuned": LETTER},
     "fontglyph1000": {"defaults": {"max_sweeps": 5, "max_rounds": 1}},
+    "novels100": {},
     "ptb": {
         "3 sweeps": {
             "init": "class_clusters", "initial_depth": 6, "initial_contraction": 0.05,
@@ -88,7 +89,7 @@ class OurLabelTree(System):
 
 def ours(data: Dataset) -> list[System]:
     """Return our models for a set; settings as in the other benchmarks."""
-    settings = SETTINGS.get(data.name) or adaptive_sets.SETTINGS[data.name]
+    settings = SETTINGS[data.name] if data.name in SETTINGS else adaptive_sets.SETTINGS[data.name]
     models: list[System] = []
     for variant, changes in settings.items():
         if "round" in variant:
@@ -154,7 +155,7 @@ def with_front(rows: list[list[Any]]) -> list[list[Any]]:
 def main() -> None:
     """Run every system on a set; the report is written anew after each."""
     parser = arguments(__doc__)
-    parser.add_argument("--set", choices=[*DENSE_SETS, *TEXT_SETS, "ptb"], required=True)
+    parser.add_argument("--set", choices=[*DENSE_SETS, *TEXT_SETS, *LANGUAGE_SETS], required=True)
     parser.add_argument("--every", type=int, default=1, help="take one of so many training rows")
     options = parser.parse_args()
     if not available(options.data, options.set):
