@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from benchmarks._data import DENSE_SETS, LANGUAGE_SETS, TEXT_SETS
-from benchmarks._report import Table, read, table
+from benchmarks._report import Result, Table, read, table
 from benchmarks.papers import (
     paper000_figure2,
     paper000_figure3,
@@ -142,8 +142,14 @@ def _fronts() -> list[str]:
         "The front of each data set, of error in percent and µs of a single prediction, when all "
         "installed peers run beside ours, on one thread and near their defaults.",
         table(headers, rows),
-        "\n".join(f"- {_source(name)}" for name in found),
+        "\n".join(f"- {_source(name)}{_left_out(result)}" for name, result in found.items()),
     ]
+
+
+def _left_out(result: Result) -> str:
+    """Return what a report on peers says of systems that were not run."""
+    _, found, names = result.parts[0].partition(" Not run")
+    return f". Not run{names}" if found else ""
 
 
 def _on_front(part: Table) -> tuple[list[str], list[str]]:
