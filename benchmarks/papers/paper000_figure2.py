@@ -12,7 +12,7 @@ from benchmarks._data import load
 from benchmarks._models import warm_up
 from benchmarks._report import RESULTS, arguments, read, table, write
 from benchmarks.control import SETTINGS
-from benchmarks.papers._section import Section, by_name, lower_error
+from benchmarks.papers._section import Check, Section, by_name, lower_error
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 from thinleaf.explain.histories import Course, course_of
 from thinleaf.explain.plots import plot_training
@@ -93,8 +93,8 @@ def section() -> Section:
     ]  # fmt: skip
     for name in NAMES[1:]:
         gain = lower_error("", "", error[name], ends[name][half], N_HELD)
-        check = f"{name} does not improve after some sweeps (second half against first)"
-        checks.append(type(gain)(check, "so", gain.ours, not gain.holds, "it still improves"))
+        what = f"{name} does not improve after some sweeps (second half against first)"
+        checks.append(Check(what, "so", gain.ours, not gain.holds, "it still improves"))
     return Section(
         "Figure 2: errors over the sweeps",
         [RESULT],
