@@ -131,15 +131,15 @@ def section() -> Section:
     return Section(
         "Table 4: Penn Treebank with the output of an LSTM",
         [RESULT],
-        "Penn Treebank with all its words, as in the paper. Our network is trained for fewer "
-        "epochs, and trees on a part of its rows.",
+        "Penn Treebank with all words of the training text. Our network is trained on less text "
+        "and for fewer epochs than the paper's, and trees on a part of its rows.",
         checks,
         result.parts,
     )
 
 
 def _both(name: str, what: str, paper: float, ours: float, unit: str) -> Check:
-    why = "fewer epochs and rows than in the paper"
+    why = "less text, fewer epochs and fewer rows than in the paper"
     text = f"{name}: {what}"
     return Check(text, number(paper) + unit, number(ours) + unit, ours <= paper, why)
 
