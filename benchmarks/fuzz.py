@@ -34,6 +34,7 @@ from thinleaf import (
     LOMTreeClassifier,
     ModelFileError,
     RecallTreeClassifier,
+    SoftmaxForestClassifier,
     SoftmaxTreeClassifier,
     load,
     load_estimator,
@@ -76,15 +77,18 @@ def good_files() -> list[bytes]:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "model")
         grown.save(path, trainable=True)
-        online = [
+        learned = [
             RecallTreeClassifier(4, random_state=0).fit(features.transform(texts), y),
             LOMTreeClassifier(random_state=0, hash_bits=5).fit(X, names[y]),
+            SoftmaxForestClassifier(SoftmaxTreeClassifier(**options), 2, random_state=0).fit(X, y),
         ]
+        for tree in learned[-1].estimators_:
+            tree.history_ = []
         models = [
             dense, dense.quantized("int8"), even.freeze(weights="float16", beam=2),
             flags.freeze(beam=2), sparse.quantized("int8"),
             load(path).with_sections(text=Section(*features.to_arrays())),
-            *(clf.freeze().with_sections(training=training_section(clf)) for clf in online),
+            *(clf.freeze().with_sections(training=training_section(clf)) for clf in learned),
         ]  # fmt: skip
         contents = []
         for model in models:

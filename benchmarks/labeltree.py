@@ -167,7 +167,7 @@ class Tuning:
 # -- tables ----------------------------------------------------------------------------------------
 
 HEADERS = ["d", "tree", "M", "rate", "P@1 %", "mean depth", "fit s", "µs a text (single)"]
-SPEED_HEADERS = ["tree", "M", "threads", "words a s"]
+SPEED_HEADERS = ["tree", "M", "threads", "words a s", "µs a text (single)"]
 
 
 def precision(
@@ -194,8 +194,8 @@ def precision(
                        watch.seconds, system.single(test)]  # fmt: skip
 
 
-def speed(train: Part, options: argparse.Namespace) -> Iterator[list[Any]]:
-    """Yield words a second of training, texts read and terms counted included."""
+def speed(train: Part, test: Part, options: argparse.Namespace) -> Iterator[list[Any]]:
+    """Yield words a second of training, texts read and terms counted included; µs afterwards."""
     dim, epochs = options.dims[0], options.speed_epochs
     n_words = train.n_words * epochs
     some = train.take(np.arange(min(2000, train.y.size)))
@@ -204,13 +204,13 @@ def speed(train: Part, options: argparse.Namespace) -> Iterator[list[Any]]:
     for n_threads in (1, 2):
         if find_spec("fasttext"):
             system = FastText(loss="hs", dim=dim, epoch=epochs, thread=n_threads)
-            yield ["fastText hs", 2, n_threads, n_words / system.fit(train, 0.5).seconds]
+            rate = n_words / system.fit(train, 0.5).seconds
+            yield ["fastText hs", 2, n_threads, rate, system.single(test)]
         for kind, arity in (("huffman", 2), ("learned", 2), ("learned", 5), ("learned", 20)):
+            tree = Tree(tree=kind, arity=arity, dim=dim, epochs=epochs)
             with stopwatch() as watch:
-                Tree(tree=kind, arity=arity, dim=dim, epochs=epochs).fit(
-                    train, 0.5, n_jobs=n_threads
-                )
-            yield [kind, arity, n_threads, n_words / watch.seconds]
+                tree.fit(train, 0.5, n_jobs=n_threads)
+            yield [kind, arity, n_threads, n_words / watch.seconds, tree.single(test)]
 
 
 def main() -> None:
@@ -237,8 +237,9 @@ def main() -> None:
     train, test = parts(options.data, name, options.rows)
     epochs = options.epochs or EPOCHS[name]
     tuned_on = "all rows but these" if options.tune_rows is None else f"{options.tune_rows:,} rows"
+    only_speed = "_speed" if options.tables == ["speed"] else ""
     report = Report(
-        name if options.rows is None else f"{name}_{options.rows}",
+        f"{name}{only_speed}" if options.rows is None else f"{name}_{options.rows}{only_speed}",
         f"Label trees: {name}",
         f"{train.y.size:,} train rows with {train.n_words:,} words, {test.y.size:,} test rows, "
         f"{np.unique(train.y).size:,} classes; {epochs} epochs, words and bigrams, one thread. "
@@ -250,7 +251,7 @@ def main() -> None:
         report.table("## P@1", HEADERS, precision(train, test, options, epochs))
     if "speed" in options.tables:
         title = f"## Training\n\nd = {options.dims[0]}, {options.speed_epochs} epochs."
-        report.table(title, SPEED_HEADERS, speed(train, options))
+        report.table(title, SPEED_HEADERS, speed(train, test, options))
 
 
 class Report:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from tests.strategies import integer_rows, rich_tree
 from thinleaf import FrozenTree
 from thinleaf._dtypes import INDEX, PARAM
+from thinleaf.forest import Forest
 from thinleaf.inference import route
 from thinleaf.packing import WeightType, pack
 from thinleaf.probability import Backoff, Outside
@@ -70,6 +71,32 @@ def rich_model(
     """Return a model with a node of every layout, and a back-off."""
     tree = rich_tree(np.random.default_rng(seed))
     return frozen(tree, sparse=sparse, weights=weights, backoff=backoff_of(tree, seed), **options)
+
+
+def frozen_forest(
+    trees: Sequence[Tree],
+    backoffs: Sequence[Backoff] = (),
+    *,
+    sparse: bool = False,
+    weights: WeightType = "float32",
+    **options: Any,
+) -> FrozenTree:
+    """Return trees as one frozen model; classes are labels."""
+    forest = Forest.of(trees)
+    backoff = forest.backoff(backoffs) if backoffs else None
+    outside = Outside.of(forest, backoff, 0.01)
+    packed = quantize(pack(forest, outside, sparse=sparse, n_trees=len(trees)), weights)
+    packed.validate()
+    return FrozenTree(packed, np.arange(forest.n_classes), **options)
+
+
+def rich_forest(
+    seeds: Sequence[int] = range(5), *, backoff: bool = True, **options: Any
+) -> FrozenTree:
+    """Return a forest of rich trees."""
+    trees = [rich_tree(np.random.default_rng(seed)) for seed in seeds]
+    backoffs = [backoff_of(tree, seed) for seed, tree in enumerate(trees)]
+    return frozen_forest(trees, backoffs if backoff else (), **options)
 
 
 def real_rows(seed: int = 1, n_rows: int = 40, n_features: int = 30) -> np.ndarray:

@@ -382,6 +382,25 @@ def test_inspection(files):
     assert view["sections"] == ["input", "text"]
 
 
+def test_a_forest(files, tmp_path):
+    paths = files["tsv"]
+    model = tmp_path / "forest"
+    settings = ("--trees", 3, "--max-sweeps", 2, "--set", "bootstrap=True", "--set", "overlap=None")
+    said = done("train", paths["train"], "-o", model, "--model", "forest", *settings, "--trainable")
+    assert "3 trees with" in said.stdout
+    clf = thinleaf.load_estimator(model)
+    assert clf.bootstrap
+    assert clf.estimator.overlap is None
+    assert [tree.max_sweeps for tree in clf.estimators_] == [2, 2, 2]
+    view = json.loads(done("inspect", model, paths["test"], "--json").stdout)
+    assert [entry["trees"] for entry in view["curve"]] == [1, 2, 3]
+    assert view["curve"][-1]["error"] == view["error"]
+    assert "trees    error" in done("inspect", model, paths["test"]).stdout
+    fixed = ("--model", "forest", "--trees", 2, "--depth", 1, "--max-sweeps", 2)
+    done("train", paths["train"], "-o", model, *fixed, "--trainable")
+    assert thinleaf.load_estimator(model).estimator.depth == 1
+
+
 @pytest.mark.parametrize("format", ["libsvm", "tsv"])
 def test_bench(files, format):
     paths = files[format]

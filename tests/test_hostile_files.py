@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from tests.attacks.corpus import ATTACKS, TEXT_ATTACKS, TRAINING_ATTACKS, Attack
 from tests.attacks.parts import Parts
 from tests.estimator_cases import quick
-from tests.frozen_cases import answers, backoff_of, both, frozen, labels_of, rich_model
+from tests.frozen_cases import answers, backoff_of, both, frozen, labels_of, rich_forest, rich_model
 from tests.strategies import random_tree
 from thinleaf import FrozenTree, ModelFileError, load, load_estimator
 from thinleaf._dtypes import PARAM
@@ -24,7 +24,7 @@ from thinleaf.persist import Section
 from thinleaf.recipe import Recipe
 from thinleaf.text import TextFeatures
 
-GOOD = ("dense", "sparse", "halves", "trained", "flags")
+GOOD = ("dense", "sparse", "halves", "forest", "trained", "flags")
 TEXTS = [
     "the quick brown fox", "jumps over the lazy dog", "a lazy brown dog", "the quick dog jumps",
     "over a fox", "brown dog over the fox",
@@ -49,6 +49,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "dense": rich_model(3, weights="int8", labels=labels_of("float"), feature_names=names),
         "sparse": rich_model(3, sparse=True, labels=labels_of("str"), feature_names=names),
         "halves": rich_model(3, weights="float16", labels=labels_of("int")),
+        "forest": rich_forest((3, 4), sparse=True),
         "trained": load(trained).with_sections(text=Section(*features.to_arrays())),
     }
     two, _ = prune(random_tree(rng, 6, 30, 2, pure=0.0))

@@ -140,6 +140,14 @@ def test_a_usual_fit_compiles_nothing_after_a_warm_up(kind):
     before, _ = _jit.compiled_signatures()
     X, y = problem(1, kind=kind, n_classes=6)
     X = X.astype(np.float32)
-    for clf in (quick(), thinleaf.AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2)):
+    for clf in (
+        quick(),
+        thinleaf.AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2),
+        thinleaf.SoftmaxForestClassifier(quick(), 2),
+        thinleaf.RecallTreeClassifier(),
+        thinleaf.LOMTreeClassifier(),
+        thinleaf.OnlineOneVsAllClassifier(),
+        thinleaf.LabelTreeClassifier(dim=8),
+    ):
         clf.fit(X, y).predict(X)
     assert _jit.compiled_signatures()[0] == before

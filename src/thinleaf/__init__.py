@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from thinleaf.estimators import LOMTreeClassifier as LOMTreeClassifier
     from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
     from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
+    from thinleaf.estimators import SoftmaxForestClassifier as SoftmaxForestClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.labeltree.tree import LabelTree as LabelTree
@@ -40,6 +41,7 @@ _EXPORTS = {
     "ModelFileError": "thinleaf.persist",
     "OnlineOneVsAllClassifier": "thinleaf.estimators",
     "RecallTreeClassifier": "thinleaf.estimators",
+    "SoftmaxForestClassifier": "thinleaf.estimators",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.tree",
     "TreeError": "thinleaf.tree",
@@ -59,6 +61,7 @@ __all__ = [
     "ModelFileError",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
+    "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
     "Tree",
     "TreeError",

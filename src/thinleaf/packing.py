@@ -32,7 +32,7 @@ WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 WEIGHT_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
-_N_TOP = 128  # seven levels
+_N_TOP = 128  # seven levels of a tree
 _MAX_DENSE_WIDTH = 2**24
 """A sparse row takes this much scratch at most, whatever a file says."""
 
@@ -54,6 +54,8 @@ class PackedTree:
         Whether the layout is for sparse rows. Rows of the other kind are converted.
     weights : {"float32", "float16", "int8"}
         Type of the leaf weights.
+    n_trees : int
+        The first nodes are the roots of as many trees.
     child : ndarray of shape (n_nodes,)
         A router's left child, whose right sibling comes next; of leaf number i, ``-1 - i``.
     bias : ndarray of shape (n_nodes,)
@@ -82,6 +84,7 @@ class PackedTree:
     n_classes: int
     sparse: bool
     weights: WeightType
+    n_trees: int
     child: IndexArray
     bias: ParamArray
     dense_at: IndexArray
@@ -142,7 +145,7 @@ class PackedTree:
     def node_depth(self) -> IndexArray:
         """Depth of each node, of shape (n_nodes,)."""
         depth = np.zeros(self.n_nodes, dtype=INDEX)
-        begin, end, level = 0, 1, 0
+        begin, end, level = 0, self.n_trees, 0
         while begin < end:  # breadth-first: the nodes of a level stand together
             depth[begin:end] = level
             n_routers = int(np.count_nonzero(self.child[begin:end] >= 0))
@@ -231,11 +234,11 @@ class PackedTree:
 
     def _validate_structure(self) -> None:
         n, n_leaves = self.n_nodes, self.n_leaves
-        _require(n > 0 and n_leaves > 0, "a tree needs a leaf")
-        _require(n == 2 * n_leaves - 1, "a binary tree has one router less than leaves")
+        _require(0 < self.n_trees <= n_leaves, "a tree needs a leaf")
+        _require(n == 2 * n_leaves - self.n_trees, "a binary tree has one router less than leaves")
         routers = np.flatnonzero(self.child >= 0)
         _require(
-            np.array_equal(self.child[routers], 2 * np.arange(routers.size) + 1),
+            np.array_equal(self.child[routers], 2 * np.arange(routers.size) + self.n_trees),
             "nodes must be numbered breadth-first",
         )
         _require(bool(np.all(self.child[routers] > routers)), "a child must come after its parent")
@@ -315,9 +318,10 @@ class PackedTree:
         whole = isinstance(beam, int | np.integer) and not isinstance(beam, bool)
         if not whole or not 1 <= beam <= _MAX_BEAM:
             raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
+        n_top = min(self.n_nodes, _N_TOP * self.n_trees) if self.sparse else 0
         numbers = [
-            self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights], beam,
-            self.slot.size, min(self.n_nodes, _N_TOP) if self.sparse else 0,
+            self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights],
+            self.n_trees, beam, self.slot.size, n_top,
         ]  # fmt: skip
         kept = [state if name == "state" else getattr(self, name) for name in ARRAYS]
         addresses = [array.__array_interface__["data"][0] for array in kept]
@@ -331,7 +335,7 @@ def array_dtypes(weights: WeightType) -> dict[str, type]:
     by_suffix = {"_ptr": OFFSET, "_idx": INDEX, "_ids": INDEX, "_val": PARAM, "_at": INDEX}
     floats = dict.fromkeys(("inside", "outside", "prior", "extra"), ACCUM)
     named = own | floats | {"child": INDEX, "bias": PARAM, "leaf_bias": PARAM, "scale": PARAM}
-    names = [field.name for field in fields(PackedTree)][4:]
+    names = [field.name for field in fields(PackedTree)][5:]
     return {
         name: named[name] if name in named else by_suffix["_" + name.rsplit("_", 1)[1]]
         for name in names
@@ -341,7 +345,14 @@ def array_dtypes(weights: WeightType) -> dict[str, type]:
 # -- packing ---------------------------------------------------------------------------------------
 
 
-def pack(tree: Nodes, outside: Outside, *, sparse: bool, blocks: bool | None = None) -> PackedTree:
+def pack(
+    tree: Nodes,
+    outside: Outside,
+    *,
+    sparse: bool,
+    n_trees: int = 1,
+    blocks: bool | None = None,
+) -> PackedTree:
     """Pack a tree whose nodes are numbered breadth-first, as pruning leaves them.
 
     Parameters
@@ -351,6 +362,8 @@ def pack(tree: Nodes, outside: Outside, *, sparse: bool, blocks: bool | None = N
         What classes outside a leaf get, by node of the tree.
     sparse : bool
         Whether rows to come are mostly sparse. Very wide rows are taken to be.
+    n_trees : int
+        How many roots the nodes begin with.
     blocks : bool, optional
         Store all leaves as dense blocks, or all as sparse rows; by default, each as is cheaper.
     """
@@ -365,6 +378,7 @@ def pack(tree: Nodes, outside: Outside, *, sparse: bool, blocks: bool | None = N
         tree.n_classes,
         sparse,
         "float32",
+        n_trees,
         child.astype(INDEX),
         tree.bias.copy(),
         **_pack_routers(tree, sparse),

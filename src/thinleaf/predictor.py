@@ -1,7 +1,7 @@
 """The form of a model that is deployed: immutable, packed, fast, and free of training.
 
-``estimator.freeze()`` or :func:`load` give a :class:`FrozenTree`. It knows labels and feature
-names, but neither scikit-learn nor how it was trained. The kernels are in
+``estimator.freeze()`` or :func:`load` give a :class:`FrozenTree`, which may be a forest. It knows
+labels and feature names, but neither scikit-learn nor how it was trained. The kernels are in
 :mod:`thinleaf.kernels.frozen`, the layout in :mod:`thinleaf.packing`.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf.forest import first_trees
 from thinleaf.inputs import as_rows, as_writable, class_ids, dense_row, pairs
 from thinleaf.kernels import frozen as kernels
 from thinleaf.kernels.packed import BAD_FEATURE, BAD_LEAF, WRONG_WIDTH, leaf_is_valid
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 FORMAT = "thinleaf model"
-VERSION = 1
+VERSION = 2
+"""Of forests. One tree is written as version 1, which does not say how many trees there are."""
 
 _FLOAT32 = np.dtype(PARAM)
 _STEP = (_FLOAT32.itemsize,)
@@ -54,7 +56,7 @@ _MIN_CHUNK = 256
 
 
 class FrozenTree:
-    """A tree that predicts, and does nothing else.
+    """A tree that predicts, and does nothing else; or several, whose probabilities are averaged.
 
     Made by ``estimator.freeze()`` or :func:`load`. Single samples and batches agree.
 
@@ -65,8 +67,8 @@ class FrozenTree:
         Integers, floats, booleans or strings, without duplicates.
     feature_names : list of str, optional
     beam : int
-        Follow this many of the most probable paths and mix their leaves. 1, one path, is the
-        fastest; 2 to 8 have fewer errors.
+        In each tree, follow this many of the most probable paths and mix their leaves. 1, one path,
+        is the fastest; 2 to 8 have fewer errors.
     summary : mapping, optional
         Anything that JSON can hold about the training.
     sections : mapping of str to Section, optional
@@ -134,8 +136,13 @@ class FrozenTree:
 
     @property
     def beam(self) -> int:
-        """How many paths a row takes."""
+        """How many paths a row takes in a tree."""
         return self._beam
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return self._packed.n_trees
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -175,10 +182,11 @@ class FrozenTree:
     def __repr__(self) -> str:
         """Return the shape in one line."""
         layout = "sparse" if self._packed.sparse else "dense"
+        trees = "" if self.n_trees == 1 else f"{self.n_trees} trees, "
         return (
-            f"FrozenTree({self.n_leaves} leaves, {self.n_classes} classes, {self.n_features} "
-            f"features, {layout} rows, {self._packed.weights}, beam {self.beam}, "
-            f"{self.nbytes:,} bytes)"
+            f"FrozenTree({trees}{self.n_leaves} leaves, {self.n_classes} classes, "
+            f"{self.n_features} features, {layout} rows, {self._packed.weights}, "
+            f"beam {self.beam}, {self.nbytes:,} bytes)"
         )
 
     # -- one sample --------------------------------------------------------------------------------
@@ -323,11 +331,17 @@ class FrozenTree:
         return out
 
     def apply(self, X: Any, *, n_jobs: int = 1) -> IndexArray:
-        """Return the node of the leaf that each row reaches; nodes are numbered breadth-first."""
+        """Return the node of the leaf that each row reaches; nodes are numbered breadth-first.
+
+        Returns
+        -------
+        leaves : ndarray of shape (n_rows,), or (n_rows, n_trees) of a forest
+        """
         rows = self._rows(X)
-        out = np.empty(n_rows_of(rows), dtype=INDEX)
+        out = np.empty((n_rows_of(rows), self.n_trees), dtype=INDEX)
         self._run(kernels.leaf_of_rows, rows, n_jobs, out)
-        return np.flatnonzero(self._packed.child < 0).astype(INDEX)[out]
+        leaves = np.flatnonzero(self._packed.child < 0).astype(INDEX)[out]
+        return leaves[:, 0] if self.n_trees == 1 else leaves
 
     def check(self) -> None:
         """Check every leaf of a loaded model now, instead of when a row first reaches it.
@@ -347,6 +361,16 @@ class FrozenTree:
     def with_beam(self, beam: int) -> FrozenTree:
         """Return the same model with another beam; the arrays are shared."""
         return self._like(beam=beam)
+
+    def prefix(self, n_trees: int) -> FrozenTree:
+        """Return the first trees of a forest as a model: smaller and faster, with more errors."""
+        whole = isinstance(n_trees, int | np.integer) and not isinstance(n_trees, bool)
+        if not whole or not 1 <= n_trees <= self.n_trees:
+            raise ValueError(f"n_trees must be an integer in 1..{self.n_trees}, got {n_trees!r}")
+        if n_trees == self.n_trees:
+            return self
+        self.check()
+        return self._like(packed=first_trees(self._packed, int(n_trees)), checked=True)
 
     def quantized(self, weights: WeightType) -> FrozenTree:
         """Return the same model with leaf weights of a smaller type: "float16" or "int8"."""
@@ -414,7 +438,7 @@ class FrozenTree:
         arrays |= section_arrays(self._sections)
         metadata = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": 1 if self.n_trees == 1 else VERSION,
             "n_features": self.n_features,
             "n_classes": self.n_classes,
             "sparse": self._packed.sparse,
@@ -425,6 +449,8 @@ class FrozenTree:
             "summary": self._summary,
             "sections": {name: dict(part.metadata) for name, part in self._sections.items()},
         }
+        if self.n_trees > 1:
+            metadata["n_trees"] = self.n_trees
         write_arrays(Path(path), arrays, metadata)
 
     # -- small steps -------------------------------------------------------------------------------
@@ -515,9 +541,10 @@ def load(path: str | os.PathLike[str]) -> FrozenTree:
 def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> FrozenTree:
     if metadata.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}{_hint(metadata)}")
-    if type(metadata.get("version")) is not int or metadata["version"] != VERSION:
+    version = metadata.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise ValueError(
-            f"its format version is {metadata.get('version')!r}, this thinleaf reads {VERSION}: "
+            f"its format version is {version!r}, this thinleaf reads up to {VERSION}: "
             "update thinleaf, or save the model again"
         )
     weights = typed(metadata, "weights", str)
@@ -528,6 +555,7 @@ def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> F
         typed(metadata, "n_classes", int),
         typed(metadata, "sparse", bool),
         weights,
+        1 if version == 1 else typed(metadata, "n_trees", int),
         **{name: arrays[f"tree.{name}"] for name in array_dtypes(weights)},
     )
     packed.validate()

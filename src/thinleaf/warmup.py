@@ -53,7 +53,8 @@ def warm_up(*, training: bool = False, progress: Callable[[str], None] | None = 
     Parameters
     ----------
     training : bool
-        Also compile what training needs.
+        Also compile what training needs: of softmax trees and forests, of online models, and of
+        label trees, whose predictions are compiled with it.
     progress : callable, optional
         Called with the name of each step before it is done.
 
@@ -147,6 +148,11 @@ def _training_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
         for settings in _TRAINING:
             said = ", ".join(f"{key}={value}" for key, value in settings.items())
             yield f"{name} rows: fit({said})", partial(_fit, rows, y, settings)
+        for estimator in ("RecallTreeClassifier", "LOMTreeClassifier", "OnlineOneVsAllClassifier"):
+            yield f"{name} rows: {estimator}", partial(_learn, estimator, rows, y)
+        yield f"{name} rows: LabelTreeClassifier", partial(_fit_label_trees, rows, y)
+    texts = [f"a{i % 8} b{i % 3}" for i in range(y.size)]
+    yield "texts: LabelTreeClassifier", partial(_fit_label_trees, texts, y)
 
 
 _TRAINING: tuple[dict[str, Any], ...] = (
@@ -156,6 +162,28 @@ _TRAINING: tuple[dict[str, Any], ...] = (
     {"monotone": True, "overlap": None, "max_rounds": 1},
 )
 """Of adaptive trees; between them they reach every kernel of training."""
+
+
+def _learn(name: str, X: Any, y: Any) -> None:
+    from thinleaf import estimators
+
+    clf = getattr(estimators, name)(random_state=0).fit(X, y)
+    clf.predict_topk(X, 2)
+    clf.label_proba(X, y)
+    clf.freeze()
+
+
+def _fit_label_trees(X: Any, y: Any) -> None:
+    """Fit trees of either arity: binary nodes have code of their own."""
+    from thinleaf.estimators import LabelTreeClassifier
+
+    for arity in (2, 3):
+        clf = LabelTreeClassifier(arity=arity, dim=4, epochs=2, random_state=0).fit(X, y)
+        clf.predict(X)
+        clf.predict_topk(X, 2)
+        clf.predict_proba(X)
+        if isinstance(X, list):
+            clf.predict_one(X[0])
 
 
 def _fit(X: Any, y: Any, settings: dict[str, Any]) -> None:

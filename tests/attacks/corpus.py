@@ -453,7 +453,8 @@ for _name, _types in RIGHT.items():
             )
 ATTACKS |= {
     "other format": _set("format", "thinleaf checkpoint 1"),
-    "version 2": _set("version", 2),
+    "version 3": _set("version", 3),
+    "version 0": _set("version", 0),
     "version 1.0": _set("version", 1.0),
     "version true": _set("version", True),
     "beam 0": _set("beam", 0),

@@ -8,11 +8,12 @@ from typing import Any, Literal, TypeAlias
 
 import typer
 
-ModelChoice: TypeAlias = Literal["ast", "st", "recall", "lom", "ova", "label-tree"]
+ModelChoice: TypeAlias = Literal["ast", "st", "forest", "recall", "lom", "ova", "label-tree"]
 
 _CLASSES = {
     "ast": "AdaptiveSoftmaxTreeClassifier",
     "st": "SoftmaxTreeClassifier",
+    "forest": "SoftmaxForestClassifier",
     "recall": "RecallTreeClassifier",
     "lom": "LOMTreeClassifier",
     "ova": "OnlineOneVsAllClassifier",
@@ -30,7 +31,7 @@ def make_estimator(
 
     Parameters
     ----------
-    model : {"ast", "st", "recall", "lom", "ova", "label-tree"}
+    model : {"ast", "st", "forest", "recall", "lom", "ova", "label-tree"}
     options : mapping
         Parameters that have options of their own; None is not given.
     assignments : sequence of str
@@ -46,7 +47,12 @@ def make_estimator(
     from thinleaf import estimators
 
     cls = getattr(estimators, _CLASSES[model])
-    known = cls._get_param_names()
+    estimator = cls()
+    if model == "forest":
+        fixed = any(options.get(name) is not None for name in ("depth", "leaf_classes"))
+        kind = "SoftmaxTreeClassifier" if fixed else "AdaptiveSoftmaxTreeClassifier"
+        estimator.estimator = getattr(estimators, kind)()
+    known = _names(estimator)
     given = {name: value for name, value in (general or {}).items() if name in known}
     given |= {name: value for name, value in options.items() if value is not None}
     given |= dict(map(parse_assignment, assignments))
@@ -56,11 +62,20 @@ def make_estimator(
             f"{cls.__name__} (--model {model}) has no parameter {unknown[0]!r}; it has "
             f"{', '.join(known)}"
         )
-    estimator = cls(**given)
+    estimator.set_params(**{known[name]: value for name, value in given.items()})
     estimator._validate_params()
     if hasattr(estimator, "_check_combinations"):
         estimator._check_combinations()
     return estimator
+
+
+def _names(estimator: Any) -> dict[str, str]:
+    """Return the parameters by name: a forest's own, and those of its trees where names differ."""
+    own = {name: name for name in estimator._get_param_names()}
+    if estimator.get_params(deep=False).get("estimator") is None:
+        return own
+    trees = estimator.estimator._get_param_names()
+    return {name: f"estimator__{name}" for name in trees} | own
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

@@ -46,9 +46,7 @@ def bench(
         limit,
     )
     ids = KnownLabels(frozen.labels).ids(tokens)
-    if not frozen.packed.sparse and X.shape[0] * X.shape[1] <= _MAX_DENSE:
-        X = X.toarray()  # as whoever predicts dense rows has them
-    measure = Measurement(X, ids, repeats, jobs)
+    measure = Measurement(rows_for(frozen, [X]), ids, repeats, jobs)
     with output.progress("measuring", "models", len(BEAMS) + 2) as advance:
         record: dict[str, Any] = {
             "model": model,
@@ -111,6 +109,17 @@ class Measurement:
         }
 
 
+def rows_for(model: FrozenTree, parts: list[Any]) -> Any:
+    """Return sparse rows as whoever predicts with a model has them: dense, if it is laid out so."""
+    import scipy.sparse as sp
+
+    X = sp.csr_matrix(sp.vstack(parts, format="csr"))
+    if not model.packed.sparse and X.shape[0] * X.shape[1] <= _MAX_DENSE:
+        return X.toarray()
+    X.indices, X.indptr = X.indices.astype("int32"), X.indptr.astype("int32")
+    return X
+
+
 def single_row(X: Any, i: int) -> tuple[Any, ...]:
     """Return the arguments of ``predict_one`` for a row: itself, or its indices and values."""
     if not hasattr(X, "indptr"):
@@ -130,9 +139,8 @@ def _read(batches: Any, limit: int) -> tuple[Any, list[str | None], float]:
         labels += examples.labels
         if len(labels) >= limit:
             break
-    X = sp.csr_matrix(sp.vstack(rows, format="csr")[:limit])
+    X = sp.vstack(rows, format="csr")[:limit]
     us = 1e6 * (time.perf_counter() - started) / len(labels)
-    X.indices, X.indptr = X.indices.astype("int32"), X.indptr.astype("int32")
     return X, labels[:limit], us
 
 

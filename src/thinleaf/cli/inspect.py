@@ -1,17 +1,20 @@
-"""``thinleaf inspect``: a model's tree in words."""
+"""``thinleaf inspect``: a model's tree in words, and what each tree of a forest adds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from thinleaf.cli import _options as options
 from thinleaf.cli._data import open_model, row_batches
 from thinleaf.cli._label_tree import LabelTreeModel
-from thinleaf.cli._output import Output, percent
+from thinleaf.cli._output import Output, percent, size, table
+
+if TYPE_CHECKING:
+    from thinleaf.predictor import FrozenTree
 
 
 def inspect(
@@ -30,7 +33,11 @@ def inspect(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show the tree: sizes, depth profile, top routers, largest leaves, and how it was trained."""
+    """Show the tree: sizes, depth profile, top routers, largest leaves, and how it was trained.
+
+    With data, also how many rows reach each leaf, and of a forest, the error against the latency of
+    its first trees.
+    """
     import numpy as np
 
     from thinleaf.explain.text import LeafCounts, describe, render
@@ -45,12 +52,16 @@ def inspect(
         record, text = frozen.describe(batches, n_children=leaves, n_labels=classes)
         output.result(record, "\n".join([text, "", "training", *_training_lines(frozen.summary)]))
         return
-    counts = None
+    counts, curve = None, None
     if data is not None:
         counts, known = LeafCounts(frozen), KnownLabels(frozen.labels)
+        curve = ForestCurve(frozen) if frozen.n_trees > 1 else None
         for examples, X in row_batches(recipe, data, output, format=format, on_error=on_error):
             labelled = np.array([label is not None for label in examples.labels])
-            counts.add(X, known.ids(examples.labels), labelled)
+            ids = known.ids(examples.labels)
+            counts.add(X, ids, labelled)
+            if curve is not None:
+                curve.add(X[labelled], ids[labelled])
     view = describe(
         frozen,
         feature_name=None if frozen.feature_names else recipe.feature_name,
@@ -60,10 +71,60 @@ def inspect(
         n_features=features,
         n_labels=classes,
     )
-    output.result(
-        asdict(view) | {"summary": frozen.summary, "sections": sorted(frozen.sections)},
-        "\n".join([render(view), "", "training", *_training_lines(frozen.summary)]),
-    )
+    record = asdict(view) | {"summary": frozen.summary, "sections": sorted(frozen.sections)}
+    lines = [render(view)]
+    if curve is not None:
+        record["curve"] = curve.measured()
+        lines += ["", curve_table(record["curve"])]
+    output.result(record, "\n".join([*lines, "", "training", *_training_lines(frozen.summary)]))
+
+
+class ForestCurve:
+    """Error, latency and size of the first 1, 2, 4, … trees of a forest.
+
+    Parameters
+    ----------
+    model : FrozenTree
+    """
+
+    def __init__(self, model: FrozenTree) -> None:
+        self._model = model
+        self._rows: list[Any] = []
+        self._ids: list[Any] = []
+
+    def add(self, X: Any, ids: Any) -> None:
+        """Take more labelled rows."""
+        self._rows.append(X)
+        self._ids.append(ids)
+
+    def measured(self) -> list[dict[str, Any]]:
+        """Return a record for each number of trees; none without labelled rows."""
+        import numpy as np
+
+        from thinleaf.cli.bench import Measurement, rows_for
+
+        ids = np.concatenate(self._ids) if self._ids else np.empty(0, int)
+        if ids.size == 0:
+            return []
+        measure = Measurement(rows_for(self._model, self._rows), ids, repeats=5, jobs=1)
+        sizes = [2**i for i in range(self._model.n_trees.bit_length())]
+        models = [self._model.prefix(n) for n in sorted({*sizes, self._model.n_trees})]
+        return [{"trees": m.n_trees, "bytes": m.nbytes} | measure(m) for m in models]
+
+
+def curve_table(curve: list[dict[str, Any]]) -> str:
+    """Return the curve as a table."""
+    rows = [
+        [
+            str(e["trees"]),
+            percent(e["error"]),
+            f"{e['single_us']['median']:.2f}",
+            f"{e['batch_us']['best']:.2f}",
+            size(e["bytes"]),
+        ]
+        for e in curve
+    ]
+    return table(("trees", "error", "one row µs", "batch µs a row", "size"), rows)
 
 
 def _training_lines(summary: Mapping[str, Any]) -> list[str]:

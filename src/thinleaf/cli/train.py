@@ -34,8 +34,8 @@ def train(
     model: Annotated[
         ModelChoice,
         typer.Option(
-            help="Adaptive softmax tree, or one of fixed depth; online: Recall Tree, LOMTree, "
-            "one-against-all; or label tree."
+            help="Adaptive softmax tree, or one of fixed depth; a forest of them; online: Recall "
+            "Tree, LOMTree, one-against-all; or label tree."
         ),
     ] = "ast",
     validation: Annotated[
@@ -57,24 +57,29 @@ def train(
     contraction: Annotated[
         float | None,
         typer.Option(
-            help="ast: leaves of k classes become leaves of this share of k.", rich_help_panel=_TREE
+            help="ast, forest: leaves of k classes become leaves of this share of k.",
+            rich_help_panel=_TREE,
         ),
     ] = None,
     max_rounds: Annotated[
-        int | None, typer.Option(help="ast: rounds of growth.", rich_help_panel=_TREE)
+        int | None, typer.Option(help="ast, forest: rounds of growth.", rich_help_panel=_TREE)
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(help="ast: growth ends after this time.", rich_help_panel=_TREE)
+        float | None,
+        typer.Option(help="ast, forest: growth ends after this time.", rich_help_panel=_TREE),
     ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(help="ast: file to go on from after a stop.", rich_help_panel=_TREE),
     ] = None,
+    trees: Annotated[
+        int | None, typer.Option(help="forest: number of trees.", rich_help_panel=_TREE)
+    ] = None,
     depth: Annotated[
-        int | None, typer.Option(help="st: depth of the tree.", rich_help_panel=_TREE)
+        int | None, typer.Option(help="st, forest: depth of a tree.", rich_help_panel=_TREE)
     ] = None,
     leaf_classes: Annotated[
-        int | None, typer.Option(help="st: most classes of a leaf.", rich_help_panel=_TREE)
+        int | None, typer.Option(help="st, forest: most classes of a leaf.", rich_help_panel=_TREE)
     ] = None,
     max_sweeps: Annotated[
         int | None, typer.Option(help="Sweeps, in a round or in all.", rich_help_panel=_TREE)
@@ -162,6 +167,7 @@ def train(
         "max_rounds": max_rounds,
         "max_seconds": max_seconds,
         "checkpoint": checkpoint,
+        "n_estimators": trees,
         "depth": depth,
         "leaf_classes": leaf_classes,
         "max_sweeps": max_sweeps,
@@ -302,6 +308,9 @@ def _errors(estimator: Any) -> dict[str, float | None]:
     """Return the errors of the round or the sweep whose tree was kept, or of the stream."""
     if hasattr(estimator, "progressive_loss_"):
         return {"progressive_loss": estimator.progressive_loss_}
+    if hasattr(estimator, "estimators_"):
+        seen = estimator.history_[: len(estimator.estimators_)]
+        return {"validation_error": seen[-1]["error"] if seen else None}
     best = getattr(estimator, "best_round_", None)
     if best is None:
         best = max(estimator.best_sweep_, 1) - 1
@@ -315,6 +324,7 @@ def _record(model: FrozenTree, output: str) -> dict[str, Any]:
         "file_bytes": Path(output).stat().st_size,
         "features": model.n_features,
         "classes": model.n_classes,
+        "trees": model.n_trees,
         "leaves": model.n_leaves,
         "beam": model.beam,
         "weights": model.packed.weights,
@@ -330,6 +340,7 @@ _ERRORS = {
 
 def _text(model: FrozenTree, output: str) -> str:
     summary = model.summary
+    trees = "" if model.n_trees == 1 else f"{model.n_trees} trees with "
     errors = [
         f", {words} {percent(summary[name])}"
         for name, words in _ERRORS.items()
@@ -338,6 +349,6 @@ def _text(model: FrozenTree, output: str) -> str:
     return (
         f"{summary['estimator']}: {summary['rows']:,} rows, {model.n_features:,} features, "
         f"{model.n_classes:,} classes, {summary['fit_seconds']:.1f} s\n"
-        f"{model.n_leaves:,} leaves{''.join(errors)}\n"
+        f"{trees}{model.n_leaves:,} leaves{''.join(errors)}\n"
         f"wrote {output}, {size(Path(output).stat().st_size)}"
     )

@@ -2,6 +2,7 @@
 
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.files import load_estimator
+from thinleaf.estimators.forest import SoftmaxForestClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
 from thinleaf.estimators.language_model import LabelTreeLanguageModel
 from thinleaf.estimators.lom_tree import LOMTreeClassifier
@@ -14,6 +15,7 @@ STORABLE = (
     "LOMTreeClassifier",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
+    "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
 )
 """What a model file may hold to train on."""
@@ -25,6 +27,7 @@ __all__ = [
     "LabelTreeLanguageModel",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
+    "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
     "load_estimator",
 ]

@@ -32,28 +32,13 @@ _OF_SOME: Types = {"best_round_": (int,), "best_sweep_": (int,), "ended_": (str,
 """Fitted attributes that are plain values, and their types."""
 
 
-class BaseTreeClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
-    """Prediction with a fitted ``tree_``; subclasses fit it.
+class BaseFrozenClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
+    """Prediction through the frozen form, whatever that is made of."""
 
-    Attributes
-    ----------
-    tree_ : Tree
-    classes_ : ndarray of shape (n_classes,)
-    backoff_ : Backoff or None
-        If None, classes outside a leaf get ``epsilon_`` before renormalising.
-    epsilon_ : float
-    sparse_input_ : bool
-        Whether the training rows were sparse: what the frozen form is laid out for.
-    """
-
-    tree_: Tree
     classes_: AnyArray
-    backoff_: Backoff | None
-    epsilon_: float
-    sparse_input_: bool
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the top class of the leaf that each row reaches.
+        """Return the most probable class of each row.
 
         Parameters
         ----------
@@ -117,25 +102,14 @@ class BaseTreeClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         rows = self._rows(X)
         return self._predictor.label_proba(rows, y, smooth=smooth, n_jobs=self._n_threads)
 
-    def n_absent(self, X: Any) -> IndexArray:
-        """Return how many classes the leaf that each row reaches lacks."""
-        leaves = self.apply(X)
-        sizes = np.diff(self.tree_.class_ptr)[leaves]
-        return (self.classes_.size - sizes).astype(INDEX)
-
     def apply(self, X: Any) -> IndexArray:
         """Return the node of the leaf that each row reaches.
 
         Returns
         -------
-        leaves : ndarray of shape (n_rows,)
+        leaves : ndarray of shape (n_rows,), or (n_rows, n_trees) of a forest
         """
         return self._predictor.apply(self._rows(X), n_jobs=self._n_threads)
-
-    def mean_flops(self, X: Any) -> float:
-        """Return the mean multiplications of a prediction; see :mod:`thinleaf.metrics`."""
-        rows = self._rows(X)
-        return mean_flops(self.tree_, rows)
 
     # -- shared steps ------------------------------------------------------------------------------
 
@@ -147,6 +121,44 @@ class BaseTreeClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     def _n_threads(self) -> int:
         n_jobs = getattr(self, "n_jobs", None)
         return int(n_jobs) if isinstance(n_jobs, Integral) else 1
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class BaseTreeClassifier(BaseFrozenClassifier):
+    """Prediction with a fitted ``tree_``; subclasses fit it.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    classes_ : ndarray of shape (n_classes,)
+    backoff_ : Backoff or None
+        If None, classes outside a leaf get ``epsilon_`` before renormalising.
+    epsilon_ : float
+    sparse_input_ : bool
+        Whether the training rows were sparse: what the frozen form is laid out for.
+    """
+
+    tree_: Tree
+    backoff_: Backoff | None
+    epsilon_: float
+    sparse_input_: bool
+
+    def n_absent(self, X: Any) -> IndexArray:
+        """Return how many classes the leaf that each row reaches lacks."""
+        leaves = self.apply(X)
+        sizes = np.diff(self.tree_.class_ptr)[leaves]
+        return (self.classes_.size - sizes).astype(INDEX)
+
+    def mean_flops(self, X: Any) -> float:
+        """Return the mean multiplications of a prediction; see :mod:`thinleaf.metrics`."""
+        rows = self._rows(X)
+        return mean_flops(self.tree_, rows)
+
+    # -- frozen and stored -------------------------------------------------------------------------
 
     @property
     def _predictor(self) -> FrozenTree:
@@ -199,8 +211,3 @@ class BaseTreeClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

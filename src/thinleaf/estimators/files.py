@@ -21,6 +21,9 @@ from thinleaf.predictor import FrozenTree, load
 _LOCAL = ("checkpoint",)
 """Parameters that name files: they stay on the machine, and no model file may set them."""
 
+_NESTED = "estimator"
+"""The parameter that is an estimator itself."""
+
 
 class Storable(BaseEstimator):  # type: ignore[misc]
     """An estimator that can be frozen and saved; subclasses say what it consists of."""
@@ -86,14 +89,15 @@ def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
 
 def training_section(estimator: Storable) -> Section:
     """Return all that :func:`load_estimator` needs, beside the frozen model."""
-    parameters = plain_parameters(estimator, "save with trainable=False, or ")
     arrays, fitted = estimator._stored()
-    metadata = {
-        "estimator": type(estimator).__name__,
-        "parameters": parameters,
-        "fitted": {name: plain(value) for name, value in fitted.items()},
-    }
-    return Section(arrays, metadata)
+    values = {name: plain(value) for name, value in fitted.items()}
+    return Section(arrays, described(estimator) | {"fitted": values})
+
+
+def described(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return class and parameters of an estimator, as JSON holds them: what :func:`build` takes."""
+    parameters = plain_parameters(estimator, "save with trainable=False, or ")
+    return {"estimator": type(estimator).__name__, "parameters": parameters}
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Any:
@@ -135,19 +139,33 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
 
 
 def _rebuild(section: Section, model: FrozenTree) -> Any:
-    from thinleaf import estimators
-
-    name, fitted = section.metadata["estimator"], section.metadata["fitted"]
-    if name not in estimators.STORABLE:
-        raise ValueError(f"unknown estimator {name!r}")
+    estimator = build(section.metadata)
+    fitted = section.metadata["fitted"]
     if type(fitted) is not dict:
         raise ValueError("unknown fitted attributes")
-    parameters = dict(section.metadata["parameters"])
+    estimator._restore(section.arrays, fitted, model)
+    return estimator
+
+
+def build(description: Mapping[str, Any]) -> Any:
+    """Return the estimator, not fitted, that :func:`described` has described.
+
+    Raises
+    ------
+    ValueError
+        If there is no such estimator, or if it does not take the parameters.
+    """
+    from thinleaf import estimators
+
+    name, parameters = description["estimator"], dict(description["parameters"])
+    if name not in estimators.STORABLE:
+        raise ValueError(f"unknown estimator {name!r}")
     if any(parameters.get(local) is not None for local in _LOCAL):
         raise ValueError("a model file may not name other files")
+    if type(parameters.get(_NESTED)) is dict:
+        parameters[_NESTED] = build(parameters[_NESTED])
     estimator = getattr(estimators, name)(**parameters)
     estimator._validate_params()
-    estimator._restore(section.arrays, fitted, model)
     return estimator
 
 
@@ -188,8 +206,13 @@ def plain_parameters(
 
 
 def _parameters(estimator: BaseEstimator) -> dict[str, Any]:
-    parameters = estimator.get_params(deep=False)
-    return {name: plain(value) for name, value in parameters.items() if name not in _LOCAL}
+    parameters = {
+        name: plain(value)
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _LOCAL
+    }
+    nested = parameters.get(_NESTED)
+    return parameters | ({_NESTED: described(nested)} if isinstance(nested, Storable) else {})
 
 
 def plain(value: Any) -> Any:

@@ -75,6 +75,23 @@ class RoundLines:
         self._stream.flush()
 
 
+class TreeLines:
+    """Shows each tree of a forest as it is done."""
+
+    def __init__(self, name: str, n_trees: int, stream: TextIO | None = None) -> None:
+        self._name = name
+        self._n_trees = n_trees
+        self._stream = stream or sys.stderr
+
+    def __call__(self, n_done: int, error: float | None) -> None:
+        """Show one more tree, with the error of the forest so far."""
+        text = f"{self._name}: tree {n_done}/{self._n_trees}"
+        if error is not None:
+            text += f"  held-out error {100 * error:.2f} %"
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
 class ProgressLines:
     """Shows progressive validation loss as a line whenever there is a record."""
 

@@ -106,6 +106,8 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         The sweep whose tree was kept; 0 if none was better than that of a warm start.
     n_iter_ : int
         Sweeps done.
+    ended_ : str
+        Why training ended: "converged", "patience", "sweeps" or "interrupted".
     coverage_ : float
         Share of training weight whose class is in the leaf that the row reaches.
     backoff_ : Backoff or None
@@ -220,6 +222,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         self.classes_ = classes
         self.history_ = [asdict(record) for record in result.history]
         self.best_sweep_ = result.best_sweep
+        self.ended_ = result.ended
         self.n_iter_ = len(result.history)
         self._finish(result.tree, data, held)
         return self

@@ -63,6 +63,7 @@ class TreeView:
 
     n_classes: int
     n_features: int
+    n_trees: int
     n_leaves: int
     n_routers: int
     depth: int
@@ -110,11 +111,11 @@ class LeafCounts:
         labelled : ndarray of bool of shape (n_rows,)
             Whether a row has a label.
         """
-        leaves = self._leaf_of_node[self._single.apply(X)]
+        leaves = self._leaf_of_node[self._single.apply(X)].reshape(y.size, -1)
         wrong = labelled & ((y < 0) | (self._model.predict(X) != self._model.labels[y]))
-        self.n_rows += np.bincount(leaves, minlength=self.n_rows.size)
-        self.n_labelled += np.bincount(leaves[labelled], minlength=self.n_rows.size)
-        self.n_wrong += np.bincount(leaves[wrong], minlength=self.n_rows.size)
+        self.n_rows += np.bincount(leaves.ravel(), minlength=self.n_rows.size)
+        self.n_labelled += np.bincount(leaves[labelled].ravel(), minlength=self.n_rows.size)
+        self.n_wrong += np.bincount(leaves[wrong].ravel(), minlength=self.n_rows.size)
 
 
 def describe(
@@ -156,6 +157,7 @@ def describe(
     return TreeView(
         n_classes=model.n_classes,
         n_features=model.n_features,
+        n_trees=model.n_trees,
         n_leaves=model.n_leaves,
         n_routers=packed.n_nodes - model.n_leaves,
         depth=int(depth.max()),
@@ -184,7 +186,7 @@ def describe(
             )
             for i in order.tolist()
         ],
-        n_rows=None if counts is None else int(counts.n_rows.sum()),
+        n_rows=None if counts is None else int(counts.n_rows.sum()) // model.n_trees,
         error=None if counts is None else _share(counts.n_wrong.sum(), counts.n_labelled.sum()),
     )
 
@@ -293,9 +295,10 @@ def _share(part: Any, whole: Any) -> float | None:
 
 def render(view: TreeView) -> str:
     """Return what :func:`describe` found as lines of text."""
+    trees = "" if view.n_trees == 1 else f"{view.n_trees} trees: "
     lines = [
         f"{view.n_classes:,} classes, {view.n_features:,} features",
-        f"{view.n_leaves:,} leaves and {view.n_routers:,} routers, depth {view.depth} "
+        f"{trees}{view.n_leaves:,} leaves and {view.n_routers:,} routers, depth {view.depth} "
         f"(leaves: {view.mean_depth:.1f} on average)",
         f"classes a leaf: {view.mean_leaf_classes:.1f} on average, {view.min_leaf_classes:,} to "
         f"{view.max_leaf_classes:,}",

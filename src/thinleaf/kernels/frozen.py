@@ -1,4 +1,4 @@
-"""Prediction with a packed tree: one row at a time, whole batches without the GIL.
+"""Prediction with packed trees: one row at a time, whole batches without the GIL.
 
 Single rows and batches run the same strict code, so they agree to the bit. What a tree and a row
 are is in :mod:`thinleaf.kernels.packed`, what becomes of several paths in
@@ -18,7 +18,7 @@ from numba.extending import overload
 from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.kernels._jit import strict_kernel
 from thinleaf.kernels.addresses import float32_at, float64_at, int32_at, int64_at
-from thinleaf.kernels.mixture import best_of, mixture_of, slot_of
+from thinleaf.kernels.mixture import UNDECIDED, best_of, mixture_of, slot_of, vote
 from thinleaf.kernels.packed import (
     BAD_FEATURE,
     BAD_LEAF,
@@ -29,6 +29,7 @@ from thinleaf.kernels.packed import (
     N_CLASSES,
     N_FEATURES,
     N_TOP,
+    N_TREES,
     OK,
     PRIOR,
     WRONG_WIDTH,
@@ -53,14 +54,18 @@ from thinleaf.kernels.rows import Rows
 @strict_kernel
 def _top_class(table, row):
     """Return the most probable class of a row, or an error."""
-    if table[BEAM] > 1:
+    if table[N_TREES] > 1 and table[BEAM] == 1:
+        class_id = vote(table, row)
+        if class_id != UNDECIDED:
+            return class_id
+    if table[BEAM] > 1 or table[N_TREES] > 1:
         mixture, status = mixture_of(table, row, True)
         if status != OK:
             return np.int64(status)
         ids = np.empty(1, dtype=np.int32)
         best_of(table, mixture, ids, np.empty(1, dtype=np.float64))
         return np.int64(ids[0])
-    leaf = descend(table, row)
+    leaf = descend(table, row, 0)
     if not leaf_is_ready(table, leaf):
         return np.int64(BAD_LEAF)
     first, last = int64_at(table[CLASS_PTR])[leaf], int64_at(table[CLASS_PTR])[leaf + 1]
@@ -317,8 +322,10 @@ def held_classes_of_rows(
 
 @strict_kernel
 def leaf_of_rows(table: OffsetArray, X: Rows, begin: int, end: int, out: IndexArray) -> int:
-    """Fill in the number of the leaf that each row reaches."""
+    """Fill in the number of the leaf that each row reaches in each tree."""
     scratch = scratch_for(table, X)
     for i in range(begin, end):
-        out[i] = descend(table, row_at(table, X, i, scratch))
+        row = row_at(table, X, i, scratch)
+        for root in range(table[N_TREES]):
+            out[i, root] = descend(table, row, root)
     return OK

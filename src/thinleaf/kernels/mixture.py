@@ -1,8 +1,8 @@
 """Where a row's paths end, and the mixture of the leaves there.
 
-One path is the papers' way; a beam follows the most probable ones. Either way, the probabilities of
-all classes are those of a few, the classes that the leaves hold or have seen, and a prior for the
-rest.
+One path is the papers' way; a beam follows the most probable ones, and the paths of all trees of a
+forest count alike. Either way, the probabilities of all classes are those of a few, the classes
+that the leaves hold or have seen, and a prior for the rest.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, no-any-return"
@@ -27,6 +27,7 @@ from thinleaf.kernels.packed import (
     EXTRA_PTR,
     INSIDE,
     N_CLASSES,
+    N_TREES,
     OK,
     OUTSIDE,
     PRIOR,
@@ -37,6 +38,7 @@ from thinleaf.kernels.packed import (
     router_score,
     score_leaf,
 )
+from thinleaf.kernels.softmax import exp32
 
 # -- paths -----------------------------------------------------------------------------------------
 
@@ -48,7 +50,7 @@ def _log_sigmoid(score):
 
 
 @strict_kernel
-def beam_search(table, row, leaves, weights):
+def beam_search(table, row, root, leaves, weights):
     """Fill in the leaves of the most probable paths and their probabilities; return how many.
 
     A beam: all paths go down a level together, and the ``leaves.size`` most probable ones live on.
@@ -56,10 +58,10 @@ def beam_search(table, row, leaves, weights):
     """
     child = int32_at(table[CHILD])
     beam = leaves.size
-    nodes = np.zeros(2 * beam, dtype=np.int64)
+    nodes = np.full(2 * beam, root, dtype=np.int64)
     logs = np.zeros(2 * beam, dtype=np.float64)
     n = 1
-    going = child[0] >= 0
+    going = child[root] >= 0
     while going:
         total = n
         for p in range(n):
@@ -129,15 +131,21 @@ def _softmax(scores, p):
 
 @strict_kernel
 def _paths(table, row):
-    """Return the leaves that a row's paths end in, and the paths' probabilities."""
-    beam = table[BEAM]
-    leaves = np.empty(beam, dtype=np.int64)
-    weights = np.ones(beam, dtype=np.float64)
-    n = 1
+    """Return the leaves that a row's paths end in, and the paths' weights, which sum to one."""
+    beam, n_trees = table[BEAM], table[N_TREES]
+    leaves = np.empty(beam * n_trees, dtype=np.int64)
+    weights = np.full(leaves.size, 1.0 / n_trees, dtype=np.float64)
     if beam == 1:
-        leaves[0] = descend(table, row)
-    else:
-        n = beam_search(table, row, leaves, weights)
+        for root in range(n_trees):
+            leaves[root] = descend(table, row, root)
+        return leaves, weights
+    n = 0
+    for root in range(n_trees):
+        own = weights[n : n + beam]
+        n_own = beam_search(table, row, root, leaves[n : n + beam], own)
+        for p in range(n_own):
+            own[p] /= n_trees
+        n += n_own
     return leaves[:n], weights[:n]
 
 
@@ -237,3 +245,87 @@ def best_of(table, mixture, ids, p):
             break
         if lookup[slot_of(lookup, mixed, rank[r])] == 0:
             n = _insert(ids, p, n, rank[r], value)
+
+
+# -- the most probable class of a forest -----------------------------------------------------------
+
+UNDECIDED = -100
+_MAX_VOTED = 2048  # classes that can be voted for before a row counts as undecided
+_FAINT = np.float32(0.002)  # votes below this are left out, and make the result less certain
+_SLACK = 1e-5  # far above what rounding does to a sum of votes
+
+
+@strict_kernel
+def _votes(scores):
+    """Replace scores by their softmax, in float32 and vectorised."""
+    top = scores[argmax(scores)]
+    for c in range(scores.size):
+        scores[c] = exp32(scores[c] - top)
+    total = np.float32(0.0)
+    for c in range(scores.size):
+        total += scores[c]
+    for c in range(scores.size):
+        scores[c] /= total
+
+
+@strict_kernel
+def vote(table, row):
+    """Return the class that the trees' leaves alone make the most probable; UNDECIDED; an error.
+
+    One path a tree. It ends as soon as neither the trees that have not been asked nor what leaves
+    give to a class outside them could change the result, often after half of the trees.
+    """
+    n_trees = table[N_TREES]
+    class_ptr, class_ids = int64_at(table[CLASS_PTR]), int32_at(table[CLASS_IDS])
+    extra_ptr, extra_ids = int64_at(table[EXTRA_PTR]), int32_at(table[EXTRA_IDS])
+    inside, outside = float64_at(table[INSIDE]), float64_at(table[OUTSIDE])
+    prior, extra = float64_at(table[PRIOR]), float64_at(table[EXTRA])
+    top_prior = prior[int32_at(table[RANK])[0]]
+    size = 2
+    while size < 2 * min(table[N_CLASSES], _MAX_VOTED):
+        size *= 2
+    lookup = np.zeros(size, dtype=np.int32)
+    ids = np.empty(size // 2, dtype=np.int32)
+    p = np.empty(ids.size, dtype=np.float64)
+    scores = np.empty(ids.size, dtype=np.float32)
+    n = 0
+    beside = 0.0  # the most that a class can get beside its votes
+    for root in range(n_trees):
+        leaf = descend(table, row, root)
+        if not leaf_is_ready(table, leaf):
+            return np.int64(BAD_LEAF)
+        first = class_ptr[leaf]
+        k = class_ptr[leaf + 1] - first
+        if k > scores.size:
+            return np.int64(UNDECIDED)
+        score_leaf(table, row, leaf, scores[:k])
+        _votes(scores[:k])
+        share = inside[leaf] / n_trees
+        for c in range(k):
+            if scores[c] < _FAINT:
+                continue
+            at = slot_of(lookup, ids, class_ids[first + c])
+            if lookup[at] == 0:
+                if n == ids.size:
+                    return np.int64(UNDECIDED)
+                ids[n] = class_ids[first + c]
+                p[n] = 0.0
+                n += 1
+                lookup[at] = n
+            p[lookup[at] - 1] += share * scores[c]
+        most, e = top_prior, extra_ptr[leaf]
+        if e < extra_ptr[leaf + 1]:  # the first is the most probable
+            most = max(most, prior[extra_ids[e]] + extra[e])
+        beside += max(outside[leaf] * most / n_trees, share * _FAINT)
+        if 2 * (root + 1) > n_trees and n > 0:
+            best, second = 0, 0.0
+            for c in range(1, n):
+                if p[c] > p[best]:
+                    second = p[best]
+                    best = c
+                else:
+                    second = max(second, p[c])
+            unasked = (n_trees - 1 - root) / n_trees
+            if p[best] > second + beside + unasked + _SLACK:
+                return np.int64(ids[best])
+    return np.int64(UNDECIDED)

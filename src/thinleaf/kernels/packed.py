@@ -1,8 +1,8 @@
-"""Rows, routers and leaves of a packed tree.
+"""Rows, routers and leaves of packed trees.
 
-A packed tree arrives as a table of numbers and addresses (:mod:`thinleaf.kernels.addresses`), which
-are named below; :class:`thinleaf.packing.PackedTree` says what each array holds. The tree is laid
-out for dense or for sparse rows; a row of the other kind is converted first.
+A packed tree, or a forest, arrives as a table of numbers and addresses, which are named below
+(:mod:`thinleaf.kernels.addresses`); :class:`thinleaf.packing.PackedTree` says what each array
+holds. It is laid out for dense or for sparse rows; a row of the other kind is converted first.
 
 Leaves are numbered apart from nodes. STATE says which leaves have been checked: those of a mapped
 file are when a row first reaches them, so that opening a file reads no weights.
@@ -37,14 +37,14 @@ ARRAYS = (
 )  # fmt: skip
 """The arrays of a packed tree in the order of their addresses."""
 
-N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, BEAM, N_ENTRIES, N_TOP = range(7)
+N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, N_TREES, BEAM, N_ENTRIES, N_TOP = range(8)
 """The numbers that a table begins with; addresses follow."""
 
 (
     CHILD, BIAS, DENSE_AT, DENSE_VAL, ROUTER_PTR, ROUTER_IDX, ROUTER_VAL, CLASS_PTR, CLASS_IDS,
     LEAF_BIAS, SCALE, FEAT_PTR, FEAT_IDX, BLOCK_PTR, BLOCK, ROW_PTR, SLOT, ENTRY, INSIDE, OUTSIDE,
     PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE,
-) = range(7, 7 + len(ARRAYS))  # fmt: skip
+) = range(8, 8 + len(ARRAYS))  # fmt: skip
 
 FLOAT32, FLOAT16, INT8 = range(3)
 
@@ -214,10 +214,10 @@ def router_score(table, row, node):
 
 
 @strict_kernel
-def descend(table, row):
-    """Return the number of the leaf that a row reaches."""
+def descend(table, row, root):
+    """Return the number of the leaf that a row reaches from a root."""
     child = int32_at(table[CHILD])
-    node = 0
+    node = root
     while child[node] >= 0:
         right = 1 if router_score(table, row, node) >= 0.0 else 0
         node = child[node] + right

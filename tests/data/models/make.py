@@ -1,7 +1,8 @@
 """Make the model files of this directory, and ``expected.json`` with what they say.
 
-They are of format version 1 and stay as they are: later versions must read them, too. Run this only
-to add files, ``python -m tests.data.models.make``; one that exists is not made again.
+They are of format version 1, the forest of version 2, and stay as they are: later versions must
+read them, too. Run this only to add files, ``python -m tests.data.models.make``; one that exists is
+not made again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tests.estimator_cases import problem, quick
-from tests.frozen_cases import backoff_of, frozen, labels_of
+from tests.frozen_cases import backoff_of, frozen, frozen_forest, labels_of
 from tests.strategies import random_tree, rich_tree
 from thinleaf import FrozenTree, load
 from thinleaf.growth.prune import prune
@@ -73,6 +74,7 @@ def models() -> dict[str, FrozenTree]:
             trees[3], sparse=True, backoff=backoffs[3], weights="int8", labels=labels_of("float")
         ),
         "dense-float16-bool": frozen(two, weights="float16", labels=labels_of("bool")),
+        "forest": frozen_forest(trees[:3], backoffs[:3], sparse=True, weights="int8"),
     }  # fmt: skip
 
 

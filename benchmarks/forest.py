@@ -1,0 +1,200 @@
+"""Forests of softmax trees: error, latency and bytes of the first 1, 2, 4, … trees, beside peers.
+
+One forest is trained for each seed; its prefixes give the curve. Single: the fastest Python call
+for one sample, its input prepared; one thread everywhere. Settings were chosen on held-out rows of
+the training part (``--validate`` shows the curve on such rows instead of the test part, and leaves
+the peers out). Peers are near their default settings; those that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from benchmarks._data import Dataset, available, load
+from benchmarks._report import arguments, best_of, stopwatch, table, write
+from benchmarks._systems import Ours, System, peers
+from benchmarks.peers import N_SINGLE, measure
+from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
+    SoftmaxForestClassifier,
+    SoftmaxTreeClassifier,
+)
+from thinleaf.predictor import FrozenTree
+
+TEXT = {"router_l1": 0.001, "leaf_l1": 0.001, "router_ridge": 0.01, "leaf_ridge": 0.01}
+MODELS: dict[str, Any] = {
+    "letter": AdaptiveSoftmaxTreeClassifier(router_ridge=1.0, leaf_ridge=0.1),
+    "fontglyph1000": SoftmaxTreeClassifier(
+        depth=6, leaf_classes=60, router_ridge=50.0, leaf_ridge=1.0, tol=1e-3, max_sweeps=8
+    ),
+    "omniglot": AdaptiveSoftmaxTreeClassifier(max_sweeps=5),
+    "icd10cm": SoftmaxTreeClassifier(**TEXT, depth=4, leaf_classes=300, max_sweeps=3),
+    "wordnet_hypernym": AdaptiveSoftmaxTreeClassifier(max_sweeps=3),
+    "bible_verse": SoftmaxTreeClassifier(
+        **TEXT | {"leaf_ridge": 0.03}, depth=8, leaf_classes=300, max_sweeps=2, overlap=0.05
+    ),
+}
+TREES = {
+    "letter": 32, "fontglyph1000": 8, "omniglot": 16, "icd10cm": 16, "wordnet_hypernym": 4,
+    "bible_verse": 4,
+}  # fmt: skip
+SEEDS = {"letter": 5}
+PEERS = ["", "error %", "single µs", "batch µs", "bytes", "train s"]
+CURVE = [
+    "trees", "beam", "error %", "lowest", "highest", "single µs", "batch µs", "bytes", "train s",
+]  # fmt: skip
+
+
+class Network(System):
+    """A network with hidden layers: scikit-learn trains it, NumPy calls it."""
+
+    name = "scikit-learn MLP, NumPy"
+
+    def suits(self, data):
+        return not sp.issparse(data.X_train) and data.n_classes < 100
+
+    def fit(self, data, y):
+        from sklearn.neural_network import MLPClassifier
+
+        model = MLPClassifier((256, 256), max_iter=100, random_state=0, early_stopping=False)
+        model.fit(data.X_train, y)
+        self.W = [np.ascontiguousarray(W.T, dtype=np.float32) for W in model.coefs_]
+        self.b = [b.astype(np.float32) for b in model.intercepts_]
+
+    def predict(self, data):
+        H = data.X_test
+        for W, b in zip(self.W[:-1], self.b[:-1], strict=True):
+            H = np.maximum(H @ W.T + b, 0.0)
+        return (H @ self.W[-1].T + self.b[-1]).argmax(axis=1)
+
+    def samples(self, data, n):
+        return [data.X_test[i].copy() for i in range(n)]
+
+    def one(self):
+        (A, B, C), (a, b, c) = self.W, self.b
+        zero = np.float32(0.0)
+
+        def call(x):
+            h = np.maximum(A.dot(x) + a, zero)
+            return (C.dot(np.maximum(B.dot(h) + b, zero)) + c).argmax()
+
+        return call
+
+    def nbytes(self):
+        return sum(part.nbytes for part in (*self.W, *self.b))
+
+
+def prefixes(model: FrozenTree) -> list[FrozenTree]:
+    """Return the first 1, 2, 4, … trees."""
+    sizes = [2**i for i in range(model.n_trees.bit_length())]
+    return [model.prefix(n) for n in sorted({*sizes, model.n_trees})]
+
+
+def held_out(data: Dataset) -> Dataset:
+    """Return a set whose test part is a fifth of the training rows."""
+    order = np.random.default_rng(0).permutation(len(data.y_train))
+    held, kept = order[: order.size // 5], order[order.size // 5 :]
+    return replace(
+        data,
+        X_train=data.X_train[kept], y_train=data.y_train[kept],
+        X_test=data.X_train[held], y_test=data.y_train[held],
+    )  # fmt: skip
+
+
+def forest(name: str, seed: int, n_trees: int, changes: dict[str, Any]) -> SoftmaxForestClassifier:
+    """Return the forest of a set."""
+    own = {k: changes.pop(k) for k in ("bootstrap", "max_features") if k in changes}
+    tree = clone(MODELS[name]).set_params(**changes)
+    return SoftmaxForestClassifier(tree, n_trees, random_state=seed, n_jobs=1, **own)
+
+
+def curve(
+    data: Dataset, y: np.ndarray, y_test: np.ndarray, options: argparse.Namespace
+) -> list[list[Any]]:
+    """Return a row for each number of trees and each beam: means over seeds."""
+    errors: dict[tuple[int, int], list[float]] = {}
+    rest: dict[tuple[int, int], list[Any]] = {}
+    for seed in range(options.seeds):
+        changes = dict(map(_assignment, options.set_ or []))
+        with stopwatch() as watch:
+            model = forest(data.name, seed, options.trees, changes).fit(data.X_train, y)
+        for part in prefixes(model.freeze()):
+            for beam in options.beams:
+                key, with_beam = (part.n_trees, beam), part.with_beam(beam)
+                error = 100 * float(np.mean(with_beam.predict(data.X_test) != y_test))
+                errors.setdefault(key, []).append(error)
+                if seed == 0:
+                    rest[key] = [*latencies(with_beam, data), part.nbytes, watch.seconds]
+                print(seed, *key, error, *rest[key], flush=True)
+    return [[*key, float(np.mean(e)), min(e), max(e), *rest[key]] for key, e in errors.items()]
+
+
+def latencies(model: FrozenTree, data: Dataset) -> list[float]:
+    """Return microseconds of a single prediction and of a row in a batch."""
+    ours = Ours("", None)
+    ours.frozen = model
+    samples, one = ours.samples(data, min(N_SINGLE, len(data.y_test))), ours.one()
+    single = best_of(7, lambda: [one(sample) for sample in samples]) / len(samples)
+    batch = best_of(3, lambda: model.predict(data.X_test)) / len(data.y_test)
+    return [1e6 * single, 1e6 * batch]
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    from thinleaf.cli._estimator import parse_assignment
+
+    return parse_assignment(text)
+
+
+def main() -> None:
+    """Run a set."""
+    parser = arguments(__doc__)
+    parser.add_argument("--set", choices=sorted(MODELS), required=True)
+    parser.add_argument("--trees", type=int)
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--validate", action="store_true", help="on held-out training rows")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--change", dest="set_", nargs="*", metavar="NAME=VALUE")
+    options = parser.parse_args()
+    if not available(options.data, options.set):
+        raise SystemExit(f"{options.set} is not in the data directory")
+    options.trees = options.trees or TREES[options.set]
+    options.seeds = options.seeds or SEEDS.get(options.set, 1)
+    data = load(options.data, options.set)
+    data = held_out(data) if options.validate else data
+    classes, y = np.unique(data.y_train, return_inverse=True)
+    at = np.minimum(np.searchsorted(classes, data.y_test), classes.size - 1)
+    y_test = np.where(classes[at] == data.y_test, at, -1)
+    rows = curve(data, y, y_test, options)
+    print(table(CURVE, rows), flush=True)
+    if options.validate:
+        return
+    head = (
+        f"{len(data.y_train):,} rows, {data.n_classes:,} classes; trees: `{MODELS[options.set]}`; "
+        f"{options.seeds} seed(s). Single: best of 7 passes over {N_SINGLE:,} test rows. The "
+        "forest of m trees is the first m of the largest, whose seconds of training are given."
+    )
+    others: list[list[Any]] = []
+    systems = [] if options.no_peers else [Network(), *peers(data)]
+    for system in systems:
+        if system.suits(data):
+            try:
+                others.append(measure(system, data, y, y_test))
+            except Exception as error:  # a peer that fails is a row that says so
+                others.append([system.name, f"failed: {type(error).__name__}", *[""] * 4])
+            print(others[-1], flush=True)
+        report = [head, table(CURVE, rows), "## Peers", table(PEERS, others)]
+        write("forest", f"Forests of softmax trees: {options.set}", *report, suffix=options.set)
+    if not systems:
+        write("forest", f"Forests of softmax trees: {options.set}", head, table(CURVE, rows),
+              suffix=options.set)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,453 @@
+"""Forests of softmax trees: the trees err differently, and each costs a microsecond."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.estimators.base import BaseFrozenClassifier
+from thinleaf.estimators.files import Types, build, check_types, described, training_summary
+from thinleaf.estimators.progress import TreeLines
+from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
+from thinleaf.estimators.tao import BaseTaoClassifier, seed_sequence
+from thinleaf.execution import executor_for
+from thinleaf.forest import Forest, with_features
+from thinleaf.growth.init import node_seed
+from thinleaf.inputs import as_weights, class_ids
+from thinleaf.packing import pack
+from thinleaf.predictor import FrozenTree
+from thinleaf.probability import Outside
+
+_FITTED: Types = {"n_features_in_": (int,), "sparse_input_": (bool,), "history_": (list,)}
+_OF_SOME: Types = {"oob_error_": (float,)}
+_ROWS, _FEATURES, _HELD = 2, 3, 4
+"""What is drawn from a tree's seed beside the tree: each has a seed of its own."""
+
+
+class SoftmaxForestClassifier(BaseFrozenClassifier):
+    """Softmax trees that differ, their probabilities averaged.
+
+    Parameters
+    ----------
+    estimator : SoftmaxTreeClassifier or AdaptiveSoftmaxTreeClassifier, optional
+        What each tree is; by default the latter with its defaults. Trees differ by their
+        ``random_state``; if their ``init`` is ``"auto"``, they start from splits along random
+        directions (dense input) or from random clusterings of the classes (sparse input).
+    n_estimators : int
+        Number of trees. The first m of a forest are the forest of m trees.
+    bootstrap : bool
+        Train each tree on as many rows as there are, drawn with replacement.
+    max_features : float
+        Share of the features that each tree sees, drawn without replacement.
+    oob_score : bool
+        With ``bootstrap``: look at the error on the rows that trees were not trained on.
+    validation_fraction : float, optional
+        Share of the rows that no tree is trained on, to look at the error on.
+    patience : int, optional
+        Stop when this many more trees have not lowered the error that is looked at, and keep the
+        trees up to the lowest.
+    warm_start : bool
+        Keep the trees of the previous fit, and add those that ``n_estimators`` is larger by.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Trees trained at a time, and threads of prediction; -1 is all cores. The result does not
+        depend on it. The threads within a tree are the ``n_jobs`` of ``estimator``.
+    verbose : int
+        1 shows each tree on standard error.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The fitted trees; each predicts by itself.
+    classes_ : ndarray of shape (n_classes,)
+    history_ : list of dict
+        If an error was looked at: n_trees, and the error of the first as many trees.
+    oob_error_ : float
+        With ``oob_score``; NaN if no row was out of bag.
+    n_features_in_ : int
+    feature_names_in_ : ndarray, if X had feature names
+
+    Notes
+    -----
+    Ctrl-C keeps the trees that are done; if there is none, ``KeyboardInterrupt`` is raised.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from thinleaf import SoftmaxForestClassifier, SoftmaxTreeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> tree = SoftmaxTreeClassifier(depth=3, max_sweeps=5)
+    >>> forest = SoftmaxForestClassifier(tree, n_estimators=4, random_state=0).fit(X, y)
+    >>> forest.prefix(2).freeze().n_trees
+    2
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "estimator": [SoftmaxTreeClassifier, AdaptiveSoftmaxTreeClassifier, None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "bootstrap": ["boolean"],
+        "max_features": [Interval(Real, 0, 1, closed="right")],
+        "oob_score": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: BaseTaoClassifier | None = None,
+        n_estimators: int = 10,
+        *,
+        bootstrap: bool = False,
+        max_features: float = 1.0,
+        oob_score: bool = False,
+        validation_fraction: float | None = None,
+        patience: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.bootstrap = bootstrap
+        self.max_features = max_features
+        self.oob_score = oob_score
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- training ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Train the trees.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels: integers or strings.
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        self._check_combinations()
+        trees = list(getattr(self, "estimators_", [])) if self.warm_start else []
+        if len(trees) > self.n_estimators:
+            raise ValueError(
+                f"warm_start keeps {len(trees)} trees, so n_estimators cannot be "
+                f"{self.n_estimators}: take prefix({self.n_estimators}) of the forest"
+            )
+        if any(tree.zero_probability != self._base().zero_probability for tree in trees):
+            raise ValueError("the trees of a forest must have the same zero_probability")
+        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=not trees)
+        check_classification_targets(labels)
+        classes = self.classes_ if trees else np.unique(labels)
+        rows = _Rows(X, class_ids(classes, labels), as_weights(sample_weight, labels.size))
+        seeds = _tree_seeds(self.random_state, self.n_estimators)
+        seeds[: len(trees)] = [tree.random_state for tree in trees]
+        rows, votes = self._held_out(rows, classes.size, seeds[0])
+        if votes is not None:
+            for tree in trees:
+                votes.add(tree, self._unseen(tree.random_state, rows))
+        interrupted = self._grow(trees, seeds, rows, votes, classes)
+        if self.patience is not None and votes is not None:
+            trees = trees[: votes.best]
+        self.classes_ = classes
+        self.sparse_input_ = bool(sp.issparse(X))
+        self.estimators_ = trees
+        self.history_ = [] if votes is None else votes.history
+        if self.oob_score and votes is not None:
+            self.oob_error_ = votes.history[len(trees) - 1]["error"]
+        self.freeze()
+        if interrupted:
+            warnings.warn(f"interrupted: {len(trees)} trees are kept", stacklevel=2)
+        return self
+
+    def _check_combinations(self) -> None:
+        if self.oob_score and not self.bootstrap:
+            raise ValueError("oob_score=True needs bootstrap=True: else no row is out of bag")
+        if self.oob_score and self.validation_fraction is not None:
+            raise ValueError("look at one error: oob_score or validation_fraction")
+        if self.patience is not None and not self.oob_score and self.validation_fraction is None:
+            raise ValueError(
+                "patience needs an error to look at: set validation_fraction, or bootstrap and "
+                "oob_score"
+            )
+        base = self._base()
+        base._check_combinations()
+        if getattr(base, "checkpoint", None) is not None:
+            raise ValueError("the trees of a forest cannot share a checkpoint: set it to None")
+
+    def _base(self) -> BaseTaoClassifier:
+        return AdaptiveSoftmaxTreeClassifier() if self.estimator is None else self.estimator
+
+    def _held_out(self, rows: _Rows, n_classes: int, seed: int) -> tuple[_Rows, _Votes | None]:
+        """Return the rows to train on, and the votes on rows that trees do not know, if asked for.
+
+        Rows that are held out keep their place with no weight: their classes stay known.
+        """
+        if self.validation_fraction is None:
+            return rows, _Votes(rows, n_classes) if self.oob_score else None
+        n_rows = rows.y.size
+        n_held = round(self.validation_fraction * n_rows)
+        if not 0 < n_held < n_rows:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} leaves no rows to train or to "
+                f"validate on: there are {n_rows}"
+            )
+        weight = rows.weight.copy()
+        weight[_rng(seed, _HELD).permutation(n_rows)[:n_held]] = 0.0
+        return rows._replace(weight=weight), _Votes(rows, n_classes)
+
+    def _grow(
+        self,
+        trees: list[BaseTaoClassifier],
+        seeds: list[int],
+        rows: _Rows,
+        votes: _Votes | None,
+        classes: AnyArray,
+    ) -> bool:
+        """Add trees until there are enough, or more do not help; return whether interrupted.
+
+        Trees are judged in their order, those that were trained beside each other too.
+        """
+        lines = TreeLines(type(self).__name__, self.n_estimators) if self.verbose else None
+        with executor_for(self.n_jobs) as executor, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "interrupted", UserWarning)  # a tree that is dropped
+            while len(trees) < self.n_estimators and not self._enough(votes):
+                some = seeds[len(trees) : len(trees) + executor.n_workers]
+                try:
+                    fitted = executor.map(lambda seed: self._fit_tree(seed, rows, classes), some)
+                except KeyboardInterrupt:
+                    fitted = []
+                for tree in fitted:
+                    if tree.ended_ == "interrupted" or self._enough(votes):
+                        break
+                    trees.append(tree)
+                    if votes is not None:
+                        votes.add(tree, self._unseen(tree.random_state, rows))
+                    if lines is not None:
+                        lines(len(trees), None if votes is None else votes.history[-1]["error"])
+                if not fitted or any(tree.ended_ == "interrupted" for tree in fitted):
+                    if not trees:
+                        raise KeyboardInterrupt
+                    return True
+        return False
+
+    def _enough(self, votes: _Votes | None) -> bool:
+        """Return whether more trees have not helped for a while."""
+        if self.patience is None or votes is None:
+            return False
+        return len(votes.history) - votes.best >= self.patience
+
+    def _fit_tree(self, seed: int, rows: _Rows, classes: AnyArray) -> BaseTaoClassifier:
+        """Return a tree that is trained on its share of rows and features."""
+        tree: BaseTaoClassifier = clone(self._base()).set_params(random_state=seed)
+        if tree.init == "auto":
+            tree.init = "balanced_clusters" if sp.issparse(rows.X) else "random_median"
+        n_features = rows.X.shape[1]
+        features = self._features(seed, n_features)
+        X = rows.X if features is None else rows.X[:, features]
+        weight = rows.weight * self._draws(seed, rows)
+        tree.fit(X, rows.y, weight)
+        tree.classes_ = classes
+        if features is not None:
+            tree.tree_ = with_features(tree.tree_, features, n_features)
+            tree.n_features_in_ = n_features
+        del tree._frozen  # of class ids, and the forest has its own
+        return tree
+
+    def _draws(self, seed: int, rows: _Rows) -> AnyArray:
+        """Return how often a tree's sample has each row."""
+        if not self.bootstrap:
+            return np.ones(rows.y.size)
+        used = np.flatnonzero(rows.weight > 0.0)
+        drawn = used[_rng(seed, _ROWS).integers(used.size, size=used.size)]
+        return np.bincount(drawn, minlength=rows.y.size)
+
+    def _unseen(self, seed: int, rows: _Rows) -> IndexArray:
+        """Return the rows that a tree has to be judged by: out of bag, or held out for all."""
+        weight = rows.weight * (self._draws(seed, rows) if self.oob_score else 1.0)
+        return np.flatnonzero(weight == 0.0).astype(INDEX)
+
+    def _features(self, seed: int, n_features: int) -> IndexArray | None:
+        """Return the features that a tree sees, ascending, unless it is all."""
+        n = max(1, round(self.max_features * n_features))
+        if n >= n_features:
+            return None
+        return np.sort(_rng(seed, _FEATURES).permutation(n_features)[:n]).astype(INDEX)
+
+    # -- the forest --------------------------------------------------------------------------------
+
+    def prefix(self, n_estimators: int) -> Self:
+        """Return the first trees as a forest: faster, smaller, with more errors.
+
+        It is the forest that ``fit`` with as many trees would have given, and shares them.
+        """
+        check_is_fitted(self)
+        n = len(self.estimators_)
+        if not isinstance(n_estimators, Integral) or not 1 <= n_estimators <= n:
+            raise ValueError(f"n_estimators must be an integer in 1..{n}, got {n_estimators!r}")
+        out = copy.copy(self)
+        out.n_estimators = int(n_estimators)
+        out.estimators_ = self.estimators_[:n_estimators]
+        out.history_ = self.history_[:n_estimators]
+        if hasattr(self, "oob_error_"):
+            out.oob_error_ = out.history_[-1]["error"]
+        return out
+
+    def mean_flops(self, X: Any) -> float:
+        """Return the mean multiplications of a prediction; see :mod:`thinleaf.metrics`."""
+        check_is_fitted(self)
+        return float(sum(tree.mean_flops(X) for tree in self.estimators_))
+
+    @property
+    def _predictor(self) -> FrozenTree:
+        """The frozen form of the trees, made when it is first needed."""
+        check_is_fitted(self)
+        cached = self.__dict__.get("_frozen")
+        if cached is None or cached[0] != [id(tree) for tree in self.estimators_]:
+            cached = ([id(tree) for tree in self.estimators_], self._freeze())
+            self._frozen = cached
+        return cached[1]
+
+    def _freeze(self) -> FrozenTree:
+        trees = self.estimators_
+        forest = Forest.of([tree.tree_ for tree in trees])
+        backoffs = [tree.backoff_ for tree in trees if tree.backoff_ is not None]
+        if len(backoffs) not in (0, len(trees)):
+            raise ValueError("some trees have a back-off, and some do not")
+        backoff = forest.backoff(backoffs) if backoffs else None
+        epsilon = float(np.mean([tree.epsilon_ for tree in trees]))
+        names = getattr(self, "feature_names_in_", None)
+        return FrozenTree(
+            pack(
+                forest,
+                Outside.of(forest, backoff, epsilon),
+                sparse=self.sparse_input_,
+                n_trees=len(trees),
+            ),
+            self.classes_,
+            feature_names=None if names is None else [str(name) for name in names],
+            summary=training_summary(self),
+        )
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        check_is_fitted(self)
+        arrays: dict[str, AnyArray] = {}
+        trees = []
+        for i, tree in enumerate(self.estimators_):
+            own, fitted = tree._stored()
+            arrays |= {f"{i}.{name}": array for name, array in own.items()}
+            trees.append(described(tree) | {"fitted": fitted})
+        names = [*_FITTED, *_OF_SOME]
+        own_values = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return arrays, own_values | {"trees": trees}
+
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
+    ) -> None:
+        check_types(fitted, {**_FITTED, "trees": (list,)}, _OF_SOME)
+        if fitted["n_features_in_"] != model.n_features:
+            raise ValueError(f"the estimator has {fitted['n_features_in_']} features")
+        if len(fitted["trees"]) != model.n_trees:
+            raise ValueError(f"the estimator has {len(fitted['trees'])} trees")
+        if len(fitted["history_"]) and not all(type(e) is dict for e in fitted["history_"]):
+            raise ValueError("history_ must be a list of objects")
+        for name in (*_FITTED, *_OF_SOME):
+            if name in fitted:
+                setattr(self, name, fitted[name])
+        self.classes_ = model.labels.copy()
+        self.estimators_ = []
+        for i, description in enumerate(fitted["trees"]):
+            tree = build(description)
+            if not isinstance(tree, BaseTaoClassifier):
+                raise ValueError(f"a forest cannot have a {type(tree).__name__}")
+            prefix = f"{i}."
+            own = {n[len(prefix) :]: a for n, a in arrays.items() if n.startswith(prefix)}
+            tree._restore(own, description["fitted"], model)
+            self.estimators_.append(tree)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}
+
+
+class _Rows(NamedTuple):
+    """Rows with class ids and weights."""
+
+    X: Any
+    y: IndexArray
+    weight: AccumArray
+
+
+class _Votes:
+    """What trees say of rows that they were not trained on, and the errors as trees are added.
+
+    Votes are the probabilities of the classes in a row's leaf.
+    """
+
+    def __init__(self, rows: _Rows, n_classes: int) -> None:
+        self._rows = rows
+        self._sum = sp.csr_array((rows.y.size, n_classes), dtype=ACCUM)
+        self._seen = np.zeros(rows.y.size, dtype=np.bool_)
+        self.history: list[dict[str, Any]] = []
+
+    def add(self, tree: BaseTaoClassifier, unseen: IndexArray) -> None:
+        """Add the votes of a tree on some rows."""
+        X, y, weight = self._rows
+        P = tree.freeze().predict_proba_sparse(X[unseen])
+        del tree._frozen
+        sizes = np.zeros(y.size, dtype=P.indptr.dtype)
+        sizes[unseen] = np.diff(P.indptr)
+        placed = sp.csr_array(
+            (P.data, P.indices, np.concatenate([[0], np.cumsum(sizes)])), shape=self._sum.shape
+        )
+        self._sum = self._sum + placed
+        self._seen[unseen] = True
+        judged = self._seen & (weight > 0.0)
+        best = np.asarray(self._sum.argmax(axis=1)).ravel()
+        error = float("nan")
+        if judged.any():
+            error = float(np.average(best[judged] != y[judged], weights=weight[judged]))
+        self.history.append({"n_trees": len(self.history) + 1, "error": error})
+
+    @property
+    def best(self) -> int:
+        """How many trees had the lowest error first."""
+        errors = [entry["error"] for entry in self.history]
+        return 1 + int(np.nanargmin(errors)) if np.isfinite(errors).any() else len(errors)
+
+
+def _tree_seeds(random_state: Any, n: int) -> list[int]:
+    """Return the seeds of trees, each a function of the forest's seed and its number."""
+    seed = seed_sequence(random_state)
+    return [int(node_seed(seed, i).generate_state(1)[0]) >> 1 for i in range(n)]
+
+
+def _rng(seed: int, what: int) -> np.random.Generator:
+    return np.random.default_rng(node_seed(np.random.SeedSequence(seed), what))
