@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from tests.estimator_cases import formats, problem, quick
 from tests.test_cli import done, lines_of, texts, thinleaf_, wrong
@@ -92,7 +93,7 @@ def test_figures_are_those_of_the_model(kind, model):
     system = Ours("it", model)
     system.rehearse(split)
     figures = measure(system, split, stages.append)
-    fitted = type(model)(**model.get_params()).fit(split.X_train, split.y_train)
+    fitted = clone(model).fit(split.X_train, split.y_train)
     assert stages == ["training", "measuring"]
     assert figures.error == pytest.approx(np.mean(fitted.predict(split.X_test) != split.y_test))
     top = fitted.predict_topk(split.X_test, 5)[0]
