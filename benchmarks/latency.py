@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from benchmarks._data import Dataset, as_split, available, load
 from benchmarks._report import arguments, best_of, table, write
-from benchmarks.peers import LETTER, TEXT
+from benchmarks.adaptive_sets import TEXT
+from benchmarks.peers import LETTER
 from thinleaf import AdaptiveSoftmaxTreeClassifier, Tree
 from thinleaf import load as load_model
 from thinleaf.comparison.systems import Ours

@@ -68,8 +68,8 @@ def bound(stream: Stream) -> str:
     return table(["multiplier of the bound", "test error %"], rows)
 
 
-def order(directory: Path, n_tokens: int) -> str:
-    """Return the table of figure 5a: progressive loss, in order and permuted."""
+def order(directory: Path, n_tokens: int) -> list[str]:
+    """Return the table of figure 5a, progressive loss in order and permuted, and a note."""
     (X, y), _ = next_words(directory, N_CONTEXT, n_tokens)
     permuted = np.random.default_rng(0).permutation(y.size)
     curves = []
@@ -84,10 +84,10 @@ def order(directory: Path, n_tokens: int) -> str:
         if a["examples"] >= 1000
     ]
     z = _z(cells[-1][1] / 100, cells[-1][2] / 100, y.size)
-    text = table(["examples", "in order %", "permuted %"], cells)
-    return (
-        f"{text}\n\nThe difference at the end is {z:.0f} standard errors (two independent samples)."
-    )
+    return [
+        table(["examples", "in order %", "permuted %"], cells),
+        f"The difference at the end is {z:.0f} standard errors (two independent samples).",
+    ]
 
 
 def _z(a: float, b: float, n: int) -> float:
@@ -119,7 +119,7 @@ def main() -> None:
             sections += [title, candidates(stream), bound(stream)]
         if "order" in options.parts:
             title = f"## novels100, the first {options.order_tokens:,} tokens: progressive loss"
-            sections += [title, order(options.data, options.order_tokens)]
+            sections += [title, *order(options.data, options.order_tokens)]
     write("online_ablations", "Recall Tree: ablations of sections 4.3 to 4.5", *sections)
 
 

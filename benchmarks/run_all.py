@@ -6,9 +6,22 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from benchmarks import adaptive_sets, labeltree, online
-from benchmarks._data import available
+from benchmarks import adaptive_sets, control, labeltree, online
+from benchmarks._data import DENSE_SETS, TEXT_SETS, available
 from benchmarks._report import arguments
+
+PAPERS = {
+    "paper000_figure2": "letter",
+    "paper000_figure3": "letter",
+    "paper000_figure5": "ptb",
+    "paper000_figure6": "clinc150",
+    "paper001_table1": "letter",
+    "paper001_table3": "ptb",
+    "paper001_figure2": "letter",
+    "paper001_figure3": "letter",
+    "paper002_figure4": "fontglyph1000",
+} | ({"paper001_table4": "ptb"} if find_spec("torch") else {})
+"""Scripts that fit models of their own, and the set that they cannot do without."""
 
 BENCHMARKS = [
     ("letter", "letter", []),
@@ -18,18 +31,17 @@ BENCHMARKS = [
     ("text", "bible_verse", ["--set", "bible_verse"]),
     ("adaptive", "letter", []),
     ("fit_time", "letter", []),
-    ("control", "letter", ["--set", "letter"]),
-    ("control", "fontglyph1000", ["--set", "fontglyph1000"]),
+    *(("control", name, ["--set", name]) for name in control.SETTINGS),
     *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),
     *(("online", name, ["--set", name]) for name in online.COMPARISONS),
     ("latency", "letter", []),
-    ("peers", "letter", ["--set", "letter"]),
-    ("peers", "icd10cm", ["--set", "icd10cm"]),
+    *(("peers", name, ["--set", name]) for name in (*DENSE_SETS, *TEXT_SETS)),
     ("ptb", "ptb", []),
     *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
     ("language", "novels100", ["--set", "novels100"]),
     *([("torch_lm", "ptb", [])] if find_spec("torch") else []),
     ("defaults", "letter", []),
+    *((f"papers.{name}", needed, []) for name, needed in PAPERS.items()),
 ]
 
 

@@ -35,8 +35,8 @@ SETTINGS = {
 }
 
 
-def run(name: str, directory) -> str:
-    """Return the report of one set."""
+def run(name: str, directory) -> list[str]:
+    """Return the parts of the report of one set."""
     data = load(directory, name)
     warm_up = np.unique(data.y_train)[:8]
     few = np.flatnonzero(np.isin(data.y_train, warm_up))[:200]
@@ -63,7 +63,7 @@ def run(name: str, directory) -> str:
         ["fit s (2 threads)", watch.seconds],
         ["peak memory GiB", memory],
     ]  # fmt: skip
-    return "\n\n".join([f"## {name}", f"`{COMMON | SETTINGS[name]}`", table(["", ""], rows)])
+    return [f"## {name}", f"`{COMMON | SETTINGS[name]}`", table(["", ""], rows)]
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--set", choices=sorted(SETTINGS), required=True)
     options = parser.parse_args()
-    write("text", f"Text: {options.set}", run(options.set, options.data), suffix=options.set)
+    write("text", f"Text: {options.set}", *run(options.set, options.data), suffix=options.set)
 
 
 if __name__ == "__main__":

@@ -169,22 +169,30 @@ def new_clocks() -> dict[str, Clock]:
     return {name: Clock() for name in ("train", "output", "update")}
 
 
-def run(kind: str, text: dict[str, Tensor], n_words: int, options: argparse.Namespace) -> list[Any]:
-    """Train and test one kind."""
+def trained(
+    kind: str, text: dict[str, Tensor], n_words: int, options: argparse.Namespace,
+    fit: dict[str, Clock],
+) -> tuple[Model, float]:  # fmt: skip
+    """Return a trained network, and its loss on the validation text."""
     torch.manual_seed(0)
     model = Model(n_words, output_layer(kind, n_words, options), options)
     rate, best = options.rate, math.inf
+    for epoch in range(options.epochs):
+        learning = kind == "learned tree" and epoch < (options.epochs + 1) // 2
+        updates = options.assignments if learning else 0
+        train_epoch(model, text["train"], rate, options, updates, fit)
+        loss = loss_of(model, text["valid"], options.length, new_clocks())
+        print(kind, epoch + 1, f"rate {rate:g}, valid {math.exp(loss):.2f}", flush=True)
+        rate, best = (rate if loss < best else rate / 4), min(loss, best)
+    return model, loss
+
+
+def run(kind: str, text: dict[str, Tensor], n_words: int, options: argparse.Namespace) -> list[Any]:
+    """Train and test one kind."""
     fit, test = new_clocks(), new_clocks()
     with stopwatch() as watch:
-        for epoch in range(options.epochs):
-            learning = kind == "learned tree" and epoch < (options.epochs + 1) // 2
-            updates = options.assignments if learning else 0
-            train_epoch(model, text["train"], rate, options, updates, fit)
-            loss = loss_of(model, text["valid"], options.length, test)
-            print(kind, epoch + 1, f"rate {rate:g}, valid {math.exp(loss):.2f}", flush=True)
-            rate, best = (rate if loss < best else rate / 4), min(loss, best)
+        model, loss = trained(kind, text, n_words, options, fit)
     errors = top_errors(model, text["test"], options.length)
-    test = new_clocks()
     perplexity = math.exp(loss_of(model, text["test"], options.length, test))
     layer = output_only(model.output, text["test"], n_words, options)
     return [kind, options.epochs, math.exp(loss), perplexity, *errors, fit["train"].median,
@@ -213,10 +221,9 @@ def output_only(
     return [train.median, test.median]
 
 
-def main() -> None:
-    """Run all kinds, and write the report after each of them."""
-    parser = arguments(__doc__)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+def options_of(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of the network's options."""
+    parser = arguments(description)
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--tokens", type=int, help="of the training text, from its beginning")
     parser.add_argument("--test-tokens", type=int)
@@ -227,6 +234,27 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--clip", type=float, default=0.25)
     parser.add_argument("--dropout", type=float, default=0.2)
+    parser.add_argument("--threads", type=int, default=1)
+    return parser
+
+
+def read_text(options: argparse.Namespace) -> tuple[dict[str, Tensor], dict[str, int]]:
+    """Return the three parts as streams of word ids, and the ids: the most frequent word has 0."""
+    lines = {
+        "train": read(options.data, "ptb", "train", options.tokens),
+        "valid": read(options.data, "ptb", "valid", options.test_tokens),
+        "test": read(options.data, "ptb", "test", options.test_tokens),
+    }
+    words, counts = np.unique([w for line in lines["train"] for w in [*line, "</s>"]],
+                              return_counts=True)  # fmt: skip
+    ids = {str(words[i]): rank for rank, i in enumerate(np.argsort(-counts, kind="stable"))}
+    return {name: streams(part, ids, options.batch_size) for name, part in lines.items()}, ids
+
+
+def main() -> None:
+    """Run all kinds, and write the report after each of them."""
+    parser = options_of(__doc__)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--arity", type=int)
     parser.add_argument("--max-depth", type=int, default=2)
     parser.add_argument("--criterion", default="probability")
@@ -235,19 +263,9 @@ def main() -> None:
     parser.add_argument("--assignments", type=int, default=3, help="of the tree, in an epoch")
     parser.add_argument("--cutoffs", type=int, nargs="+", default=list(CUTOFFS))
     parser.add_argument("--div-value", type=float, default=4.0)
-    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    lines = {
-        "train": read(options.data, "ptb", "train", options.tokens),
-        "valid": read(options.data, "ptb", "valid", options.test_tokens),
-        "test": read(options.data, "ptb", "test", options.test_tokens),
-    }
-    words, counts = np.unique([w for line in lines["train"] for w in [*line, "</s>"]],
-                              return_counts=True)  # fmt: skip
-    # adaptive softmax wants ids by falling frequency
-    ids = {str(words[i]): rank for rank, i in enumerate(np.argsort(-counts, kind="stable"))}
-    text = {name: streams(part, ids, options.batch_size) for name, part in lines.items()}
+    text, ids = read_text(options)
     head = (
         f"{text['train'].numel():,} tokens, {len(ids):,} words; LSTM of two layers, embeddings of "
         f"{options.embedding}, {options.hidden} hidden states; batches of {options.batch_size} "

@@ -1,0 +1,83 @@
+"""Paper 000, figure 3: how many classes the leaves of an AST hold at each depth.
+
+Letter, and fontglyph1000 in the place of ALOI, with the settings of the control experiment.
+Pictures need the ``plot`` extra.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from benchmarks._data import available, load
+from benchmarks._report import RESULTS, Table, arguments, read, table, write
+from benchmarks.control import SETTINGS
+from benchmarks.papers._section import Check, Section, number
+from thinleaf import AdaptiveSoftmaxTreeClassifier
+from thinleaf.explain.histories import most_classes
+from thinleaf.explain.plots import plot_leaf_classes
+
+RESULT = "papers_paper000_figure3"
+SETS = ("letter", "fontglyph1000")
+HEADERS = ["depth", "leaves", "mean classes", "most classes", "α₀·K·α^expansions"]
+
+
+def leaf_classes(model: Any) -> Table:
+    """Return how many classes there are by depth."""
+    tree = model.tree_
+    depth, size = tree.node_depth[tree.is_leaf], tree.leaf_sizes
+    rows = []
+    for d in np.unique(depth):
+        held = size[depth == d]
+        limit = float(most_classes(model, np.array([float(d)]))[0])
+        rows.append([int(d), held.size, float(held.mean()), int(held.max()), limit])
+    return table(HEADERS, rows)
+
+
+def main() -> None:
+    """Fit, draw and write, for the sets that are there."""
+    options = arguments(__doc__).parse_args()
+    parts = []
+    for name in SETS:
+        if not available(options.data, name):
+            continue
+        data, settings = load(options.data, name), SETTINGS[name]
+        model = AdaptiveSoftmaxTreeClassifier(
+            **settings["ast"], **settings["common"], random_state=0, n_jobs=1
+        ).fit(data.X_train, data.y_train)
+        picture = RESULTS / f"{RESULT}_{name}.svg"
+        plot_leaf_classes(model).figure.savefig(picture, metadata={"Date": None})
+        note = f"`{settings['common'] | settings['ast']}` ![]({picture.name})"
+        parts += [f"## {name}", note, leaf_classes(model)]
+        title = "Paper 000, figure 3: classes in the leaves by depth"
+        write("papers.paper000_figure3", title, *parts)
+
+
+def section() -> Section:
+    """Return the paper's claims beside ours."""
+    result = read(RESULT)
+    checks = []
+    for name, part in zip(SETS, result.tables, strict=False):
+        depth, _, mean, most, limit = np.array(part.rows, dtype=float).T
+        rank = float(spearmanr(depth, mean).statistic)
+        over = int(np.sum(most > limit + 1e-6))
+        checks += [
+            Check(f"{name}: deeper leaves hold fewer classes (rank correlation of depth and mean)",
+                  "so, with exceptions", number(rank), rank < 0,
+                  "leaves that pruning lifts towards the root are small"),
+            Check(f"{name}: depths with a leaf above the theoretical maximum", "none", str(over),
+                  over == 0),
+        ]  # fmt: skip
+    return Section(
+        "Figure 3: classes in the leaves by depth",
+        [RESULT],
+        "fontglyph1000 stands in for ALOI. The curves are not given as numbers.",
+        checks,
+        result.parts,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Replace the output layer of a network by a softmax tree: paper 001, section 5.3.1, in small.
+
+An LSTM learns to predict the next word with an ordinary softmax. Then its last hidden states become
+rows, the next words their classes, and an adaptive tree is trained on them. The tree reads only the
+words of one leaf, where the softmax reads all. ``benchmarks/papers/paper001_table4.py`` does the
+same on Penn Treebank.
+
+Run it with ``python examples/replace_output_layer.py``; it needs the ``torch`` extra.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from thinleaf import AdaptiveSoftmaxTreeClassifier, metrics
+
+N_TOPICS, N_WORDS = 20, 600
+LENGTH, BATCH, HIDDEN, EPOCHS = 20, 20, 48, 6
+
+
+def text(n_words: int, seed: int) -> Tensor:
+    """Return streams of words: a topic has its own words, and in it a word suggests the next."""
+    rng = np.random.default_rng(seed)
+    size = N_WORDS // N_TOPICS
+    follow = np.random.default_rng(0).permuted(np.tile(np.arange(size), (N_TOPICS, 1)), axis=1)
+    words = np.empty((n_words // BATCH, BATCH), dtype=np.int64)
+    topic, at = rng.integers(N_TOPICS, size=BATCH), rng.integers(size, size=BATCH)
+    for step in words:
+        step[:] = topic * size + at
+        stray = rng.random(BATCH) < 0.3
+        at = np.where(stray, np.minimum(rng.geometric(0.2, BATCH) - 1, size - 1), follow[topic, at])
+        topic = np.where(rng.random(BATCH) < 0.02, rng.integers(N_TOPICS, size=BATCH), topic)
+    return torch.from_numpy(words)
+
+
+class Network(nn.Module):
+    """Embeddings, an LSTM, and the output layer that is to be replaced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(N_WORDS, HIDDEN)
+        self.lstm = nn.LSTM(HIDDEN, HIDDEN)
+        self.output = nn.Linear(HIDDEN, N_WORDS)
+
+    def forward(self, words: Tensor, state: tuple[Tensor, Tensor] | None) -> tuple[Tensor, ...]:
+        """Return the last hidden state at each word, one a row, and the state to go on with."""
+        hidden, state = self.lstm(self.embedding(words), state)
+        return hidden.reshape(-1, HIDDEN), state
+
+
+def pieces(words: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Return sequences and the words after them."""
+    starts = range(0, len(words) - LENGTH, LENGTH)
+    return [(words[i : i + LENGTH], words[i + 1 : i + LENGTH + 1].reshape(-1)) for i in starts]
+
+
+def train(network: Network, words: Tensor) -> None:
+    """Minimise the cross-entropy of the next word."""
+    optimizer = torch.optim.Adam(network.parameters(), 5e-3)
+    for _ in range(EPOCHS):
+        state = None
+        for sequence, target in pieces(words):
+            hidden, state = network(sequence, state)
+            state = tuple(part.detach() for part in state)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network.output(hidden), target).backward()
+            optimizer.step()
+
+
+@torch.no_grad()
+def hidden_states(network: Network, words: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train a tree on: hidden states, and the words that follow."""
+    states, targets, state = [], [], None
+    for sequence, target in pieces(words):
+        hidden, state = network(sequence, state)
+        states.append(hidden.numpy())
+        targets.append(target.numpy())
+    return np.concatenate(states), np.concatenate(targets)
+
+
+def main() -> None:
+    """Train both, and compare errors and multiplications."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    train_words, test_words = text(40_000, seed=1), text(10_000, seed=2)
+    network = Network()
+    train(network, train_words)
+    X, y = hidden_states(network, train_words)
+    X_test, y_test = hidden_states(network, test_words)
+    W, b = (parameter.detach().numpy() for parameter in network.output.parameters())
+    flat = (X_test @ W.T + b).argsort(axis=1)[:, ::-1][:, :5]
+    print(
+        f"softmax: test error {100 * np.mean(flat[:, 0] != y_test):.1f} %, "
+        f"top-5 {100 * metrics.top_k_error(y_test, flat):.1f} %, {W.size:,} multiplications"
+    )
+    tree = AdaptiveSoftmaxTreeClassifier(random_state=0, max_rounds=1, max_sweeps=3)
+    tree.fit(X, y)
+    top, _ = tree.predict_topk(X_test, 5)
+    covered = metrics.perplexity(tree.label_proba(X_test, y_test, smooth=False))
+    everywhere = metrics.perplexity(tree.label_proba(X_test, y_test))
+    print(
+        f"AST:     test error {100 * np.mean(top[:, 0] != y_test):.1f} %, "
+        f"top-5 {100 * metrics.top_k_error(y_test, top):.1f} %, "
+        f"{tree.mean_flops(X_test):,.0f} multiplications, "
+        f"{tree.tree_.n_leaves} leaves"
+    )
+    print(
+        f"         perplexity {covered.value:.1f} of the {100 * covered.coverage:.0f} % covered "
+        f"rows, {everywhere.value:.1f} of all, with back-off"
+    )
+    frozen = tree.freeze()
+    word = frozen.predict_one(X_test[0])
+    print(f"the layer to deploy: {frozen.nbytes / 1e6:.2f} MB; next word {word}")
+
+
+if __name__ == "__main__":
+    main()
