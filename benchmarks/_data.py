@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from thinleaf.comparison import Split
+
 DENSE_SETS = ("letter", "fontglyph1000", "omniglot")
 TEXT_SETS = (
     "banking77",
@@ -56,6 +58,12 @@ class Dataset:
     def n_classes(self) -> int:
         """Number of classes in the training part."""
         return np.unique(self.y_train).size
+
+
+def as_split(data: Dataset) -> Split:
+    """Return a set as the library's comparison takes it."""
+    parts = (data.X_train, data.y_train, data.X_test, data.y_test)
+    return Split.of(*parts, data.texts_train, data.texts_test)
 
 
 def available(directory: Path, name: str) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+
+from thinleaf.comparison.peers import vw_lines
 
 try:
     import vowpalwabbit
@@ -41,8 +42,8 @@ def run(
     X, y = train
     train_text, test_text, model = folder / "train.txt", folder / "test.txt", folder / "model"
     if not train_text.exists():
-        _write(train_text, lines(X, y), options)
-        _write(test_text, lines(X_test, np.zeros(X_test.shape[0])), options)
+        _write(train_text, vw_lines(X, y), options)
+        _write(test_text, vw_lines(X_test, np.zeros(X_test.shape[0])), options)
     command = f"{options} {_data(train_text)} --passes {n_passes} --holdout_off -f {model} --quiet"
     started = time.perf_counter()
     vowpalwabbit.Workspace(command).finish()
@@ -63,7 +64,7 @@ def run(
 def _single_seconds(model: Path, X_test: object) -> float:
     workspace = vowpalwabbit.Workspace(f"-t -i {model} --quiet")
     rows = X_test[:N_SINGLE]
-    examples = [workspace.example(line) for line in lines(rows, np.zeros(rows.shape[0]))]
+    examples = [workspace.example(line) for line in vw_lines(rows, np.zeros(rows.shape[0]))]
     started = time.perf_counter()
     for example in examples:
         workspace.predict(example)
@@ -84,12 +85,3 @@ def _write(text: Path, rows: Iterator[str], options: str) -> None:
 def _data(text: Path) -> str:
     """Return the options to read rows; of the text only its name is used if there is a cache."""
     return f"-d {text} --cache_file {text.with_suffix('.cache')}"
-
-
-def lines(X: object, y: np.ndarray) -> Iterator[str]:
-    """Yield rows with class ids 0, 1, … as VW reads them."""
-    rows = sp.csr_matrix(X)
-    for i, label in enumerate(y):
-        at = slice(rows.indptr[i], rows.indptr[i + 1])
-        entries = zip(rows.indices[at], rows.data[at], strict=True)
-        yield f"{int(label) + 1} | " + " ".join(f"{f}:{x:.7g}" for f, x in entries)

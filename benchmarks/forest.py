@@ -13,18 +13,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 
-from benchmarks._data import Dataset, available, load
+from benchmarks._data import Dataset, as_split, available, load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
-from benchmarks._systems import Ours, System, peers
-from benchmarks.peers import N_SINGLE, measure
+from benchmarks.peers import peers, row
 from thinleaf import (
     AdaptiveSoftmaxTreeClassifier,
     SoftmaxForestClassifier,
     SoftmaxTreeClassifier,
 )
+from thinleaf.cli._estimator import parse_assignment
+from thinleaf.comparison import Split
+from thinleaf.comparison.measure import N_SINGLE
+from thinleaf.comparison.peers import Peer
+from thinleaf.comparison.systems import Ours
 from thinleaf.predictor import FrozenTree
 
 TEXT = {"router_l1": 0.001, "leaf_l1": 0.001, "router_ridge": 0.01, "leaf_ridge": 0.01}
@@ -51,32 +54,37 @@ CURVE = [
 ]  # fmt: skip
 
 
-class Network(System):
-    """A network with hidden layers: scikit-learn trains it, NumPy calls it."""
+class Network(Peer):
+    """A network with two hidden layers: scikit-learn trains it, NumPy calls it."""
 
     name = "scikit-learn MLP, NumPy"
 
-    def suits(self, data):
-        return not sp.issparse(data.X_train) and data.n_classes < 100
+    def unsuited(self, split):
+        """Train it in minutes only."""
+        return "is for dense rows and few classes" if split.sparse or split.n_classes > 99 else None
 
-    def fit(self, data, y):
+    def fit(self, split):
+        """Train with Adam."""
         from sklearn.neural_network import MLPClassifier
 
-        model = MLPClassifier((256, 256), max_iter=100, random_state=0, early_stopping=False)
-        model.fit(data.X_train, y)
+        model = MLPClassifier((256, 256), max_iter=100, random_state=0)
+        model.fit(split.X_train, split.y_train)
         self.W = [np.ascontiguousarray(W.T, dtype=np.float32) for W in model.coefs_]
         self.b = [b.astype(np.float32) for b in model.intercepts_]
 
-    def predict(self, data):
-        H = data.X_test
+    def predict(self, split):
+        """Return the class ids of the test part, as a batch."""
+        H = split.X_test
         for W, b in zip(self.W[:-1], self.b[:-1], strict=True):
             H = np.maximum(H @ W.T + b, 0.0)
         return (H @ self.W[-1].T + self.b[-1]).argmax(axis=1)
 
-    def samples(self, data, n):
-        return [data.X_test[i].copy() for i in range(n)]
+    def samples(self, split, n):
+        """Return rows."""
+        return [split.X_test[i].copy() for i in range(n)]
 
     def one(self):
+        """Return three products and an argmax."""
         (A, B, C), (a, b, c) = self.W, self.b
         zero = np.float32(0.0)
 
@@ -87,6 +95,7 @@ class Network(System):
         return call
 
     def nbytes(self):
+        """Return the size of weights and biases."""
         return sum(part.nbytes for part in (*self.W, *self.b))
 
 
@@ -114,41 +123,33 @@ def forest(name: str, seed: int, n_trees: int, changes: dict[str, Any]) -> Softm
     return SoftmaxForestClassifier(tree, n_trees, random_state=seed, n_jobs=1, **own)
 
 
-def curve(
-    data: Dataset, y: np.ndarray, y_test: np.ndarray, options: argparse.Namespace
-) -> list[list[Any]]:
+def curve(name: str, split: Split, options: argparse.Namespace) -> list[list[Any]]:
     """Return a row for each number of trees and each beam: means over seeds."""
     errors: dict[tuple[int, int], list[float]] = {}
     rest: dict[tuple[int, int], list[Any]] = {}
     for seed in range(options.seeds):
-        changes = dict(map(_assignment, options.set_ or []))
+        changes = dict(map(parse_assignment, options.set_ or []))
         with stopwatch() as watch:
-            model = forest(data.name, seed, options.trees, changes).fit(data.X_train, y)
+            model = forest(name, seed, options.trees, changes).fit(split.X_train, split.y_train)
         for part in prefixes(model.freeze()):
             for beam in options.beams:
                 key, with_beam = (part.n_trees, beam), part.with_beam(beam)
-                error = 100 * float(np.mean(with_beam.predict(data.X_test) != y_test))
+                error = 100 * float(np.mean(with_beam.predict(split.X_test) != split.y_test))
                 errors.setdefault(key, []).append(error)
                 if seed == 0:
-                    rest[key] = [*latencies(with_beam, data), part.nbytes, watch.seconds]
+                    rest[key] = [*latencies(with_beam, split), part.nbytes, watch.seconds]
                 print(seed, *key, error, *rest[key], flush=True)
     return [[*key, float(np.mean(e)), min(e), max(e), *rest[key]] for key, e in errors.items()]
 
 
-def latencies(model: FrozenTree, data: Dataset) -> list[float]:
+def latencies(model: FrozenTree, split: Split) -> list[float]:
     """Return microseconds of a single prediction and of a row in a batch."""
     ours = Ours("", None)
-    ours.frozen = model
-    samples, one = ours.samples(data, min(N_SINGLE, len(data.y_test))), ours.one()
+    ours.predictor = model
+    samples, one = ours.samples(split, min(N_SINGLE, split.y_test.size)), ours.one()
     single = best_of(7, lambda: [one(sample) for sample in samples]) / len(samples)
-    batch = best_of(3, lambda: model.predict(data.X_test)) / len(data.y_test)
+    batch = best_of(3, lambda: model.predict(split.X_test)) / split.y_test.size
     return [1e6 * single, 1e6 * batch]
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    from thinleaf.cli._estimator import parse_assignment
-
-    return parse_assignment(text)
 
 
 def main() -> None:
@@ -168,32 +169,34 @@ def main() -> None:
     options.seeds = options.seeds or SEEDS.get(options.set, 1)
     data = load(options.data, options.set)
     data = held_out(data) if options.validate else data
-    classes, y = np.unique(data.y_train, return_inverse=True)
-    at = np.minimum(np.searchsorted(classes, data.y_test), classes.size - 1)
-    y_test = np.where(classes[at] == data.y_test, at, -1)
-    rows = curve(data, y, y_test, options)
-    print(table(CURVE, rows), flush=True)
+    split = as_split(data)
+    curve_rows = curve(data.name, split, options)
+    print(table(CURVE, curve_rows), flush=True)
     if options.validate:
         return
     head = (
-        f"{len(data.y_train):,} rows, {data.n_classes:,} classes; trees: `{MODELS[options.set]}`; "
-        f"{options.seeds} seed(s). Single: best of 7 passes over {N_SINGLE:,} test rows. The "
-        "forest of m trees is the first m of the largest, whose seconds of training are given."
+        f"{split.y_train.size:,} rows, {split.n_classes:,} classes; trees: "
+        f"`{MODELS[options.set]}`; {options.seeds} seed(s). Single: best of 7 passes over "
+        f"{N_SINGLE:,} test rows. The forest of m trees is the first m of the largest, whose "
+        "seconds of training are given."
     )
     others: list[list[Any]] = []
-    systems = [] if options.no_peers else [Network(), *peers(data)]
-    for system in systems:
-        if system.suits(data):
-            try:
-                others.append(measure(system, data, y, y_test))
-            except Exception as error:  # a peer that fails is a row that says so
-                others.append([system.name, f"failed: {type(error).__name__}", *[""] * 4])
-            print(others[-1], flush=True)
-        report = [head, table(CURVE, rows), "## Peers", table(PEERS, others)]
-        write("forest", f"Forests of softmax trees: {options.set}", *report, suffix=options.set)
-    if not systems:
-        write("forest", f"Forests of softmax trees: {options.set}", head, table(CURVE, rows),
-              suffix=options.set)  # fmt: skip
+    network = [Network()] if Network().obstacle(split) is None else []
+    for system in [] if options.no_peers else [*network, *peers(data.name, split)]:
+        try:
+            others.append(row(system, split))
+        except Exception as error:  # a peer that fails is a row that says so
+            others.append([system.name, f"failed: {type(error).__name__}", *[""] * 4])
+        print(others[-1], flush=True)
+        report(options.set, head, curve_rows, others)
+    report(options.set, head, curve_rows, others)
+
+
+def report(name: str, head: str, curve_rows: list[list[Any]], others: list[list[Any]]) -> None:
+    """Write what is known so far."""
+    parts = [head, table(CURVE, curve_rows)]
+    parts += ["## Peers", table(PEERS, others)] if others else []
+    write("forest", f"Forests of softmax trees: {name}", *parts, suffix=name)
 
 
 if __name__ == "__main__":

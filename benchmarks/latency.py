@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks._data import Dataset, available, load
+from benchmarks._data import Dataset, as_split, available, load
 from benchmarks._report import arguments, best_of, table, write
-from benchmarks._systems import Ours
-from benchmarks.peers import LETTER, TEXT
+from benchmarks.adaptive_sets import TEXT
+from benchmarks.peers import LETTER
 from thinleaf import AdaptiveSoftmaxTreeClassifier, Tree
 from thinleaf import load as load_model
+from thinleaf.comparison.systems import Ours
 from thinleaf.packing import pack
 from thinleaf.predictor import FrozenTree
 from thinleaf.probability import Outside
@@ -35,8 +36,8 @@ GIGABYTE = 2**30
 def single_and_batch(data: Dataset, frozen: FrozenTree, flops: float) -> list[Any]:
     """Return µs of a single row, µs of a row in a batch, and its share of the roofline."""
     ours = Ours("", None)
-    ours.frozen = frozen
-    samples = ours.samples(data, min(2000, len(data.y_test)))
+    ours.predictor = frozen
+    samples = ours.samples(as_split(data), min(2000, len(data.y_test)))
     one = ours.one()
 
     def singles() -> None:

@@ -8,23 +8,20 @@ which no other has both fewer errors and a shorter single latency.
 
 from __future__ import annotations
 
-import tempfile
 import traceback
-from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import adaptive_sets
-from benchmarks._data import DENSE_SETS, LANGUAGE_SETS, TEXT_SETS, Dataset, available, load
-from benchmarks._report import arguments, best_of, stopwatch, table, write
-from benchmarks._systems import Ours, Pecos, System, peers
+from benchmarks._data import DENSE_SETS, LANGUAGE_SETS, TEXT_SETS, as_split, available, load
+from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier, LabelTreeClassifier, RecallTreeClassifier
+from thinleaf.comparison import Split
+from thinleaf.comparison.measure import N_SINGLE, measure
+from thinleaf.comparison.peers import PEERS, Peer
+from thinleaf.comparison.systems import Ours, System
+from thinleaf.explain.frontier import pareto_front
 
-N_SINGLE = 1000
 COLUMNS = ["", "error %", "single µs", "batch µs", "bytes", "train s", "front"]
 LETTER = {
     "router_ridge": 1.0, "leaf_ridge": 0.1, "tol": 1e-4, "initial_contraction": 1.0, "max_rounds": 8
@@ -42,15 +39,21 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 BEAMS = (2, 4)
 SLOW = {
-    "wordnet_hypernym": ("fastText softmax",),
-    "debian_paths": ("fastText softmax",),
-    "bible_verse": ("fastText softmax",),
-    "ptb": ("napkinXC HSM", "napkinXC PLT", "scikit-learn tree, tree_.apply"),
+    "fontglyph1000": ("LightGBM",),
+    "omniglot": ("LightGBM",),
+    "banking77": ("LightGBM",),
+    "clinc150": ("LightGBM",),
+    "naics2017": ("LightGBM",),
+    "icd10cm": ("LightGBM",),
+    "wordnet_hypernym": ("LightGBM", "fastText softmax"),
+    "debian_paths": ("LightGBM", "fastText softmax"),
+    "bible_verse": ("LightGBM", "fastText softmax"),
+    "ptb": ("LightGBM", "napkinXC HSM", "napkinXC PLT", "scikit-learn tree", "flat softmax, NumPy"),
+    "novels100": ("LightGBM",),
 }
 """Systems that a set would keep busy for hours."""
 
-
-OUR_NAMES = ("AST", "Recall Tree", "label tree")
+OUR_NAMES = ("AST", "forest", "Recall Tree", "label tree")
 
 
 def is_ours(name: str) -> bool:
@@ -58,97 +61,52 @@ def is_ours(name: str) -> bool:
     return name.startswith(OUR_NAMES)
 
 
-class OurLabelTree(System):
-    """A learned label tree, on the texts themselves: reading them is part of a prediction."""
+class OtherBeam(Ours):
+    """A model that has been fitted, with another beam."""
 
-    name = "label tree, on raw texts"
+    def rehearse(self, split: Split) -> None:
+        """Do nothing: it has been called."""
 
-    def __init__(self) -> None:
-        self.model = LabelTreeClassifier(random_state=0)
-
-    def suits(self, data):
-        return data.texts_train is not None and data.name in TEXT_SETS
-
-    def fit(self, data, y):
-        self.model.fit(data.texts_train, y)
-
-    def predict(self, data):
-        return self.model.predict(data.texts_test)
-
-    def samples(self, data, n):
-        return data.texts_test[:n]
-
-    def one(self):
-        return self.model.predict_one
-
-    def nbytes(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self.model.save(str(Path(folder) / "model"))
-            return (Path(folder) / "model").stat().st_size
+    def fit(self, split: Split) -> None:
+        """Freeze it anew."""
+        self.predictor = self.model.freeze(beam=self.beam)
 
 
-def ours(data: Dataset) -> list[System]:
+def ours(name: str) -> list[Ours]:
     """Return our models for a set; settings as in the other benchmarks."""
-    settings = SETTINGS[data.name] if data.name in SETTINGS else adaptive_sets.SETTINGS[data.name]
-    models: list[System] = []
+    settings = SETTINGS[name] if name in SETTINGS else adaptive_sets.SETTINGS[name]
+    models: list[Ours] = []
     for variant, changes in settings.items():
         if "round" in variant:
             continue
         tree = AdaptiveSoftmaxTreeClassifier(random_state=0, n_jobs=1, **changes)
         models.append(Ours(f"AST, {variant}", tree))
-        if data.name in TEXT_SETS:
-            models += [Ours(f"AST, {variant}, beam {beam}", tree, beam) for beam in BEAMS]
-    models += [Ours("Recall Tree", RecallTreeClassifier(random_state=0)), OurLabelTree()]
-    return [model for model in models if model.suits(data)]
+        if name in TEXT_SETS:
+            models += [OtherBeam(f"AST, {variant}, beam {beam}", tree, beam) for beam in BEAMS]
+    models.append(Ours("Recall Tree", RecallTreeClassifier(random_state=0)))
+    if name in TEXT_SETS:
+        models.append(Ours("label tree, on raw texts", LabelTreeClassifier(random_state=0)))
+    return models
 
 
-def warm_up(systems: Sequence[System], data: Dataset, y: np.ndarray) -> None:
-    """Compile before anything is timed."""
-    few = np.flatnonzero(y < 8)[:200]
-    texts = None if data.texts_train is None else [data.texts_train[i] for i in few]
-    small = replace(data, X_train=data.X_train[few], texts_train=texts)
-    for system in systems:
-        tried = deepcopy(system)
-        tried.fit(small, y[few])
-        tried.one()(tried.samples(small, 1)[0])
+def peers(name: str, split: Split) -> list[Peer]:
+    """Return the installed systems that suit a set, near their default settings, not tuned."""
+    systems = [system for make in PEERS.values() for system in make()]
+    quick = [system for system in systems if system.name not in SLOW.get(name, ())]
+    return [system for system in quick if system.obstacle(split) is None]
 
 
-def measure(system: System, data: Dataset, y: np.ndarray, y_test: np.ndarray) -> list[Any]:
+def row(system: System, split: Split) -> list[Any]:
     """Return a row of the table."""
-    fitted = isinstance(system, Ours) and hasattr(system.model, "classes_")
-    with stopwatch() as watch:
-        system.fit(data, y)
-    seconds = "as above" if fitted else watch.seconds
-    predicted = system.predict(data)
-    error = 100 * float(np.mean(predicted != y_test))
-    if isinstance(system, Pecos):
-        single, batch = (float(system.out[name]) for name in ("single", "batch"))
-        return [system.name, error, 1e6 * single, 1e6 * batch, system.nbytes(), seconds]
-    samples = system.samples(data, min(N_SINGLE, len(y_test)))
-    one = system.one()
-
-    def singles() -> None:
-        for sample in samples:
-            one(sample)
-
-    single = best_of(7, singles) / len(samples)
-    batch = best_of(3, lambda: system.predict(data)) / len(y_test)
-    return [system.name, error, 1e6 * single, 1e6 * batch, system.nbytes(), seconds]
-
-
-def front(points: Sequence[tuple[float, float]]) -> list[bool]:
-    """Return of each point whether no other is better in one way and no worse in the other."""
-
-    def beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
-        return a != b and a[0] <= b[0] and a[1] <= b[1]
-
-    return [not any(beats(other, point) for other in points) for point in points]
+    figures = measure(system, split)
+    seconds = "as above" if isinstance(system, OtherBeam) else figures.train_seconds
+    latencies = [figures.single_us, figures.batch_us]
+    return [system.name, 100 * figures.error, *latencies, figures.bytes, seconds]
 
 
 def with_front(rows: list[list[Any]]) -> list[list[Any]]:
     """Return the rows with the last column filled in; systems that failed are not on the front."""
-    ran = [row for row in rows if isinstance(row[1], float)]
-    best = {row[0] for row, on in zip(ran, front([(r[1], r[2]) for r in ran]), strict=True) if on}
+    best = pareto_front({row[0]: (row[2], row[1]) for row in rows if isinstance(row[1], float)})
     return [[*row, "yes" if row[0] in best else ""] for row in rows]
 
 
@@ -164,16 +122,14 @@ def main() -> None:
     if options.every > 1:
         step = slice(None, None, options.every)
         data = replace(data, X_train=data.X_train[step], y_train=data.y_train[step])
-    classes, y = np.unique(data.y_train, return_inverse=True)
-    at = np.minimum(np.searchsorted(classes, data.y_test), classes.size - 1)
-    y_test = np.where(classes[at] == data.y_test, at, -1)
+    split = as_split(data)
     slow = SLOW.get(data.name, ())
-    our_models = ours(data)
-    warm_up(our_models, data, y)
+    our_models = ours(data.name)
     rows: list[list[Any]] = []
-    for system in [*our_models, *(peer for peer in peers(data) if peer.name not in slow)]:
+    for system in [*our_models, *peers(data.name, split)]:
         try:
-            rows.append(measure(system, data, y, y_test))
+            system.rehearse(split)
+            rows.append(row(system, split))
         except Exception as error:  # a peer that fails is a row that says so
             traceback.print_exc()
             rows.append([system.name, f"failed: {type(error).__name__}", *[""] * 4])
@@ -181,9 +137,10 @@ def main() -> None:
         write(
             "peers",
             f"Ours and other libraries on {data.name}",
-            f"{len(y):,} rows, {classes.size:,} classes; one thread, one seed; single: best of 7 "
-            f"passes over {N_SINGLE:,} test rows. The first {len(our_models)} are ours; those with "
-            "a beam are the model above them. Peers are near their defaults, not tuned."
+            f"{split.y_train.size:,} rows, {split.n_classes:,} classes; one thread, one seed; "
+            f"single: best of up to 7 passes over {N_SINGLE:,} test rows. The first "
+            f"{len(our_models)} are ours; those with a beam are the model above them. Peers are "
+            "near their defaults, not tuned."
             + (f" Not run, because training takes hours: {', '.join(slow)}." if slow else ""),
             table(COLUMNS, with_front(rows)),
             suffix=data.name,

@@ -10,7 +10,15 @@ import scipy.sparse as sp
 
 from tests import reference
 from tests.strategies import FORMATS, blobs, dense_of
-from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree
+from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
+    DoubleSamplingClassifier,
+    FlatSoftmaxClassifier,
+    MACHClassifier,
+    OneVsAllClassifier,
+    SoftmaxTreeClassifier,
+    Tree,
+)
 from thinleaf.objective import Objective, Penalty
 
 formats = pytest.mark.parametrize("kind", FORMATS)
@@ -45,6 +53,17 @@ def adaptive(**params: Any) -> AdaptiveSoftmaxTreeClassifier:
         "beta": 5.0,
     }
     return AdaptiveSoftmaxTreeClassifier(**(defaults | PENALTIES | params))
+
+
+def baselines() -> dict[str, Any]:
+    """Return the classifiers that trees are compared with, by name."""
+    return {
+        "flat": FlatSoftmaxClassifier(),
+        "adagrad": FlatSoftmaxClassifier(solver="adagrad", n_passes=20, random_state=0),
+        "one-vs-all": OneVsAllClassifier(),
+        "mach": MACHClassifier(4, 5, random_state=0),
+        "ds": DoubleSamplingClassifier(random_state=0),
+    }
 
 
 def objective_of(clf: SoftmaxTreeClassifier, X: Any, y: np.ndarray) -> float:

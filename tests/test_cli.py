@@ -549,7 +549,7 @@ def test_ctrl_c_before_anything_is_there(files, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train_verb, "_read", interrupted)
+    monkeypatch.setattr(train_verb, "read_all", interrupted)
     result = thinleaf_("train", files["tsv"]["train"], "-o", tmp_path / "m")
     assert (result.exit_code, result.stderr) == (130, "interrupted\n")
     assert not (tmp_path / "m").exists()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
@@ -19,14 +19,25 @@ from thinleaf.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "cli.md"
-VERBS = list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def commands() -> dict[str, Any]:
+    """Return all commands by their verbs: one, or that of a group and one of its own."""
+    found = {}
+    for verb, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        below = getattr(command, "commands", {})
+        found |= {f"{verb} {name}": own for name, own in below.items()} or {verb: command}
+    return found
+
+
+VERBS = list(commands())
 
 _TABLE = re.compile(r"(?m)^\| argument or option \|.*\n(?:\|.*\n)+")
 
 
 def option_table(verb: str) -> str:
     """Return the arguments and options of a verb as a table."""
-    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    command = commands()[verb]
     lines = ["| argument or option | default | |", "|---|---|---|"]
     for parameter in command.params:
         if "--help" in parameter.opts:
@@ -58,7 +69,7 @@ def _choices(verb, name: str) -> str:
 
 def sections(text: str) -> dict[str, str]:
     """Return the sections of a page that are about a verb."""
-    parts = re.split(r"(?m)^## `thinleaf (\w+)`\n", text)
+    parts = re.split(r"(?m)^## `thinleaf ([a-z ]+)`\n", text)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -84,7 +95,7 @@ def test_options_that_are_named_exist(page):
     """Of each command in the text, in its line of code."""
     known = {verb: set(re.findall(r"--?[a-z][a-z-]*", option_table(verb))) for verb in VERBS}
     for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
-        for verb, rest in re.findall(r"thinleaf (\w+)([^`|]*)", line):
+        for verb, rest in re.findall(rf"thinleaf ({'|'.join(VERBS)}|bench)([^`|]*)", line):
             if verb in known:
                 assert set(re.findall(r"(?<= )--?[a-z][a-z-]*", rest)) <= known[verb], line
 

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from tests.estimator_cases import (
     assert_same_model,
     assert_same_tree,
+    baselines,
     formats,
     in_format,
     problem,
@@ -65,6 +66,7 @@ INITS = (
         ),
         LOMTreeClassifier(random_state=0),
         OnlineOneVsAllClassifier(random_state=0),
+        *baselines().values(),
     ],
     # as of scikit-learn's own SGDClassifier: one row of weight 2 is one step, not two
     expected_failed_checks=lambda estimator: {

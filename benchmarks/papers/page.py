@@ -30,7 +30,8 @@ from benchmarks.papers import (
     paper004_table2,
 )
 from benchmarks.papers._section import Section, number, results
-from benchmarks.peers import front, is_ours
+from benchmarks.peers import is_ours
+from thinleaf.explain.frontier import pareto_front
 
 PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 PAPERS: dict[str, tuple[ModuleType, ...]] = {
@@ -156,10 +157,11 @@ def _on_front(part: Table) -> tuple[list[str], list[str]]:
     """Return our systems on the front of a table of peers, and the others."""
     error, single = part.headers.index("error %"), part.headers.index("single µs")
     ran = [row for row in part.rows if not isinstance(row[error], str)]
-    on = front([(row[error], row[single]) for row in ran])
-    best = sorted((row for row, is_on in zip(ran, on, strict=True) if is_on),
-                  key=lambda row: row[single])  # fmt: skip
-    texts = {row[0]: f"{row[0]} ({number(row[error])} %, {number(row[single])} µs)" for row in best}
+    rows = {row[0]: row for row in ran}
+    texts = {
+        name: f"{name} ({number(rows[name][error])} %, {number(rows[name][single])} µs)"
+        for name in pareto_front({row[0]: (row[single], row[error]) for row in ran})
+    }
     ours = [name for name in texts if is_ours(name)]
     return [texts[name] for name in ours], [texts[name] for name in texts if name not in ours]
 

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
+    from thinleaf.estimators import DoubleSamplingClassifier as DoubleSamplingClassifier
+    from thinleaf.estimators import FlatSoftmaxClassifier as FlatSoftmaxClassifier
     from thinleaf.estimators import LabelTreeClassifier as LabelTreeClassifier
     from thinleaf.estimators import LabelTreeLanguageModel as LabelTreeLanguageModel
     from thinleaf.estimators import LOMTreeClassifier as LOMTreeClassifier
+    from thinleaf.estimators import MACHClassifier as MACHClassifier
+    from thinleaf.estimators import OneVsAllClassifier as OneVsAllClassifier
     from thinleaf.estimators import OnlineOneVsAllClassifier as OnlineOneVsAllClassifier
     from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
     from thinleaf.estimators import SoftmaxForestClassifier as SoftmaxForestClassifier
@@ -33,12 +37,16 @@ if TYPE_CHECKING:
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
+    "DoubleSamplingClassifier": "thinleaf.estimators",
+    "FlatSoftmaxClassifier": "thinleaf.estimators",
     "FrozenTree": "thinleaf.predictor",
     "LOMTreeClassifier": "thinleaf.estimators",
     "LabelTree": "thinleaf.labeltree.tree",
     "LabelTreeClassifier": "thinleaf.estimators",
     "LabelTreeLanguageModel": "thinleaf.estimators",
+    "MACHClassifier": "thinleaf.estimators",
     "ModelFileError": "thinleaf.persist",
+    "OneVsAllClassifier": "thinleaf.estimators",
     "OnlineOneVsAllClassifier": "thinleaf.estimators",
     "RecallTreeClassifier": "thinleaf.estimators",
     "SoftmaxForestClassifier": "thinleaf.estimators",
@@ -53,12 +61,16 @@ _MODULES = ("metrics", "torch")
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
+    "DoubleSamplingClassifier",
+    "FlatSoftmaxClassifier",
     "FrozenTree",
     "LOMTreeClassifier",
     "LabelTree",
     "LabelTreeClassifier",
     "LabelTreeLanguageModel",
+    "MACHClassifier",
     "ModelFileError",
+    "OneVsAllClassifier",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
     "SoftmaxForestClassifier",

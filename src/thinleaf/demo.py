@@ -14,18 +14,15 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thinleaf._dtypes import INDEX, PARAM, AnyArray, ParamArray
+from thinleaf._dtypes import INDEX, PARAM, AnyArray
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
-from thinleaf.estimators import SoftmaxTreeClassifier
+from thinleaf.estimators import FlatSoftmaxClassifier, SoftmaxTreeClassifier
 from thinleaf.metrics import summarize, top_k_error
 
 TREE_SETTINGS: Final[Mapping[str, Any]] = {
@@ -47,130 +44,6 @@ TREE_SETTINGS: Final[Mapping[str, Any]] = {
 _N_EXAMPLES = 8
 _N_SINGLE = 300
 _N_COMPILE = 400
-_BLOCK = 256
-
-
-class FlatSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What the tree is measured against: one linear layer over all classes, then a softmax.
-
-    Trained on the cross-entropy by mini-batches with AdaGrad, which suits features of very
-    different frequency. On sparse rows a step only touches the weights of the features in its
-    batch, so a pass over the data costs seconds even with thousands of classes.
-
-    Parameters
-    ----------
-    n_passes : int
-        Passes over the data.
-    batch_size : int
-    step : float
-        The length of AdaGrad's steps.
-    random_state : int
-    report : callable, optional
-        Called with a line of text after each pass.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features, n_classes)
-    intercept_ : ndarray of shape (n_classes,)
-    classes_ : ndarray of shape (n_classes,)
-    """
-
-    def __init__(
-        self,
-        n_passes: int = 8,
-        batch_size: int = 1024,
-        step: float = 1.0,
-        random_state: int = 0,
-        report: Callable[[str], None] | None = None,
-    ) -> None:
-        self.n_passes = n_passes
-        self.batch_size = batch_size
-        self.step = step
-        self.random_state = random_state
-        self.report = report
-
-    def fit(self, X: Any, y: npt.ArrayLike) -> FlatSoftmax:
-        """Train on sparse rows.
-
-        Parameters
-        ----------
-        X : sparse matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-        """
-        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM)
-        self.classes_, y_ids = np.unique(labels, return_inverse=True)
-        shape = (X.shape[1], self.classes_.size)
-        self.coef_: ParamArray = np.zeros(shape, dtype=PARAM)
-        self.intercept_: ParamArray = np.zeros(shape[1], dtype=PARAM)
-        squares = np.full(shape, 1e-8, dtype=PARAM)
-        squares_b = np.full(shape[1], 1e-8, dtype=PARAM)
-        rng = np.random.default_rng(self.random_state)
-        started = time.perf_counter()
-        for number in range(1, self.n_passes + 1):
-            order = rng.permutation(X.shape[0])
-            loss = 0.0
-            for begin in range(0, order.size, self.batch_size):
-                rows = order[begin : begin + self.batch_size]
-                loss += self._descend(X[rows], y_ids[rows], squares, squares_b)
-            if self.report is not None:
-                self.report(
-                    f"{type(self).__name__}: pass {number}/{self.n_passes}  "
-                    f"train loss {loss / order.size:.3f}  {time.perf_counter() - started:.1f} s"
-                )
-        return self
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the most probable class of each row."""
-        blocks = [scores.argmax(axis=1) for scores in self._score(X)]
-        labels: AnyArray = self.classes_[np.concatenate(blocks)]
-        return labels
-
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, ParamArray]:
-        """Return the ``k`` most probable classes and their probabilities, best first."""
-        ids, probabilities = [], []
-        for scores in self._score(X):
-            _softmax(scores)
-            ids.append(np.argsort(-scores, axis=1, kind="stable")[:, :k])
-            probabilities.append(np.take_along_axis(scores, ids[-1], axis=1))
-        return self.classes_[np.concatenate(ids)], np.concatenate(probabilities)
-
-    def _score(self, X: Any) -> list[ParamArray]:
-        """Return scores in blocks of rows that fit the cache."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM)
-        if X.shape[0] <= _BLOCK:
-            return [X @ self.coef_ + self.intercept_]
-        blocks = range(0, X.shape[0], _BLOCK)
-        return [X[begin : begin + _BLOCK] @ self.coef_ + self.intercept_ for begin in blocks]
-
-    def _descend(
-        self, X: sp.csr_array, y: AnyArray, squares: ParamArray, squares_b: ParamArray
-    ) -> float:
-        """Take one step on a batch; return the loss before it."""
-        features, local = np.unique(X.indices, return_inverse=True)
-        X = sp.csr_array((X.data, local.astype(INDEX), X.indptr), (y.size, features.size))
-        P: ParamArray = X @ self.coef_[features] + self.intercept_
-        _softmax(P)
-        own = (np.arange(y.size), y)
-        loss = -float(np.log(np.maximum(P[own], 1e-30)).sum())
-        P[own] -= 1.0
-        gradient: ParamArray = X.T.tocsr() @ P
-        so_far = squares[features]
-        so_far += gradient * gradient
-        squares[features] = so_far
-        gradient /= np.sqrt(so_far, out=so_far)
-        self.coef_[features] -= PARAM(self.step) * gradient
-        gradient_b = P.sum(axis=0)
-        squares_b += gradient_b * gradient_b
-        self.intercept_ -= PARAM(self.step) * gradient_b / np.sqrt(squares_b)
-        return loss
-
-
-def _softmax(scores: ParamArray) -> None:
-    """Turn scores of shape (n_rows, n_classes) into probabilities, in place."""
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -217,7 +90,7 @@ class Comparison:
     """Both models and what was measured of them."""
 
     tree: SoftmaxTreeClassifier
-    flat: FlatSoftmax
+    flat: FlatSoftmaxClassifier
     tree_figures: Figures
     flat_figures: Figures
 
@@ -263,7 +136,7 @@ def compare(features: Features, say: Callable[[str], None], *, verbose: bool = T
     say : callable
         Gets a line of text at each stage.
     verbose : bool
-        Whether the tree shows its progress on standard error.
+        Whether models show their progress on standard error.
     """
     say("Compiling, or loading what an earlier run has compiled")
     seconds = _compile(features)
@@ -271,17 +144,14 @@ def compare(features: Features, say: Callable[[str], None], *, verbose: bool = T
     tree = make_tree(verbose=int(verbose))
     tree_seconds = _seconds(lambda: tree.fit(features.X_train, features.y_train))
     say("Training the flat softmax")
-    flat = FlatSoftmax(report=say)
+    flat = FlatSoftmaxClassifier(solver="adagrad", random_state=0, verbose=int(verbose))
     flat_seconds = _seconds(lambda: flat.fit(features.X_train, features.y_train))
     say("Measuring")
-    size = summarize(tree.tree_)
-    flat_bytes = flat.coef_.nbytes + flat.intercept_.nbytes
-    flat_nonzero = int(np.count_nonzero(flat.coef_))
     return Comparison(
         tree,
         flat,
-        _measure(tree, features, tree_seconds, size.n_bytes, size.n_nonzero),
-        _measure(flat, features, flat_seconds, flat_bytes, flat_nonzero),
+        _measure(tree, features, tree_seconds),
+        _measure(flat, features, flat_seconds),
     )
 
 
@@ -298,9 +168,10 @@ def _compile(features: Features) -> float:
 
 
 def _measure(
-    model: Any, features: Features, train_seconds: float, n_bytes: int, n_nonzero: int
+    model: SoftmaxTreeClassifier | FlatSoftmaxClassifier, features: Features, train_seconds: float
 ) -> Figures:
     X, y = features.X_test, features.y_test
+    size = summarize(model.tree_)
     top, _ = model.predict_topk(X, min(5, model.classes_.size))
     rows = [X[i : i + 1] for i in range(min(_N_SINGLE, y.size))]
     batch = min(_seconds(partial(model.predict, X)) for _ in range(5))
@@ -311,8 +182,8 @@ def _measure(
         train_seconds=train_seconds,
         batch_us=1e6 * batch / y.size,
         single_us=1e6 * float(single),
-        n_bytes=n_bytes,
-        n_nonzero=n_nonzero,
+        n_bytes=size.n_bytes,
+        n_nonzero=size.n_nonzero,
     )
 
 

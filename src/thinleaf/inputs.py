@@ -38,6 +38,14 @@ def as_rows(X: Any) -> Rows:
     )
 
 
+def as_matrix(X: Rows) -> Any:
+    """Return rows as NumPy and SciPy have them: an array, or a CSR matrix over the same memory."""
+    if not isinstance(X, CSR):
+        return X
+    shape = (X.indptr.size - 1, X.n_features)
+    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape)
+
+
 def hashed(X: Rows, bits: int) -> CSR:
     """Return rows whose features are hashed to 2^bits ones; values that meet are added up."""
     assert isinstance(X, CSR)

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from thinleaf._version import __version__
-from thinleaf.cli import bench, demo, evaluate, inspect, predict, train, warmup
+from thinleaf.cli import bench, compare, demo, evaluate, inspect, predict, train, warmup
 
 WRONG = 1
 INTERRUPTED = 130
@@ -35,6 +35,16 @@ class Verbs(TyperGroup):
         except (ValueError, OSError, MemoryError, ModuleNotFoundError) as error:
             typer.echo(f"error: {_message(error)}", err=True)
             raise typer.Exit(WRONG) from error
+
+
+class Measuring(TyperGroup):
+    """``bench MODEL DATA`` is short for ``bench model MODEL DATA``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the verb to be "model" if there is none."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["model", *args]
+        return super().parse_args(ctx, args)
 
 
 def _message(error: Exception) -> str:
@@ -67,7 +77,12 @@ app.command()(train.train)
 app.command()(predict.predict)
 app.command()(evaluate.evaluate)
 app.command()(inspect.inspect)
-app.command()(bench.bench)
+measuring = typer.Typer(
+    cls=Measuring, no_args_is_help=True, help="Measure a model, or compare models on data."
+)
+measuring.command("model")(bench.bench_model)
+measuring.command("compare")(compare.compare)
+app.add_typer(measuring, name="bench")
 app.command()(warmup.warmup)
 app.command()(demo.demo)
 

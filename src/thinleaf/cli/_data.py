@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from thinleaf.recipe import Recipe
 
 STDIN = "-"
+_DENSE_SHARE = 0.1
 
 
 def open_model(path: str, beam: int | None = None) -> tuple[FrozenTree | LabelTreeModel, Recipe]:
@@ -89,3 +91,46 @@ def note_left_out(reader: ExampleReader, output: Output) -> None:
             f"warning: {reader.n_dropped:,} entries were left out: the model does not know their "
             "features"
         )
+
+
+def read_all(data: str, output: Output, **layout: Any) -> tuple[ExampleReader, Examples]:
+    """Return the labelled examples of a whole file, and the reader that knows how it is laid out.
+
+    Parameters
+    ----------
+    data : str
+    output : Output
+    **layout
+        Of :func:`~thinleaf.datasets.open_examples`.
+    """
+    from thinleaf.datasets import concatenate, open_examples
+
+    with (
+        open_examples(source(data), labels="required", **layout) as reader,
+        output.progress(f"reading {name_of(data)}", "rows") as advance,
+    ):
+        batches = []
+        for batch in reader:
+            batches.append(batch)
+            advance(len(batch))
+    note_left_out(reader, output)
+    return reader, concatenate(batches)
+
+
+def prepare_rows(
+    reader: ExampleReader, examples: Examples, text_settings: dict[str, Any], rows: str
+) -> tuple[Recipe, Any]:
+    """Return how lines become rows, and the rows to train on, dense or sparse."""
+    from thinleaf.datasets import FeatureRows
+    from thinleaf.recipe import Recipe
+
+    if isinstance(examples, FeatureRows):
+        layout = replace(reader.layout, n_features=examples.n_features)
+        X = examples.to_csr()
+        n_values = X.shape[0] * X.shape[1]
+        dense = rows == "dense" or (rows == "auto" and X.nnz >= _DENSE_SHARE * n_values)
+        return Recipe(examples.n_features, layout), X.toarray() if dense else X
+    from thinleaf.text import TextFeatures
+
+    features = TextFeatures(**text_settings).fit(examples.texts)
+    return Recipe(features.n_features, reader.layout, features), features.transform(examples.texts)

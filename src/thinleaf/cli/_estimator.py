@@ -18,11 +18,20 @@ _CLASSES = {
     "lom": "LOMTreeClassifier",
     "ova": "OnlineOneVsAllClassifier",
     "label-tree": "LabelTreeClassifier",
+    "huffman": "LabelTreeClassifier",
+    "flat": "FlatSoftmaxClassifier",
+    "one-vs-all": "OneVsAllClassifier",
+    "mach": "MACHClassifier",
+    "ds": "DoubleSamplingClassifier",
 }
+_PRESETS: dict[str, dict[str, Any]] = {"huffman": {"tree": "huffman"}}
+
+MODELS = tuple(_CLASSES)
+"""All names, those that ``train`` does not take too."""
 
 
 def make_estimator(
-    model: ModelChoice,
+    model: str,
     options: Mapping[str, Any],
     assignments: Sequence[str],
     general: Mapping[str, Any] | None = None,
@@ -31,7 +40,8 @@ def make_estimator(
 
     Parameters
     ----------
-    model : {"ast", "st", "forest", "recall", "lom", "ova", "label-tree"}
+    model : str
+        One of ``MODELS``.
     options : mapping
         Parameters that have options of their own; None is not given.
     assignments : sequence of str
@@ -53,13 +63,14 @@ def make_estimator(
         kind = "SoftmaxTreeClassifier" if fixed else "AdaptiveSoftmaxTreeClassifier"
         estimator.estimator = getattr(estimators, kind)()
     known = _names(estimator)
-    given = {name: value for name, value in (general or {}).items() if name in known}
+    given = dict(_PRESETS.get(model, {}))
+    given |= {name: value for name, value in (general or {}).items() if name in known}
     given |= {name: value for name, value in options.items() if value is not None}
     given |= dict(map(parse_assignment, assignments))
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(
-            f"{cls.__name__} (--model {model}) has no parameter {unknown[0]!r}; it has "
+            f"{cls.__name__} (model {model}) has no parameter {unknown[0]!r}; it has "
             f"{', '.join(known)}"
         )
     estimator.set_params(**{known[name]: value for name, value in given.items()})

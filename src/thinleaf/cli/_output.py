@@ -70,6 +70,18 @@ class Output:
             yield counter.advance
             counter.end()
 
+    @contextmanager
+    def status(self) -> Iterator[Callable[[str], None]]:
+        """Show what is being done: beside a spinner on a terminal, elsewhere as lines."""
+        if self.quiet or not sys.stderr.isatty():
+            yield self.note
+            return
+        from rich.console import Console
+        from rich.markup import escape
+
+        with Console(stderr=True).status("") as spinner:
+            yield lambda text: spinner.update(escape(text))
+
 
 @contextmanager
 def _bar(what: str, unit: str, total: int | None) -> Iterator[Advance]:

@@ -1,4 +1,4 @@
-"""``thinleaf bench``: how fast a model is on this machine, and what beams and small weights do."""
+"""``thinleaf bench model``: how fast a model is here, and what beams and small weights do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _N_LOADS = 5
 _MAX_DENSE = 1 << 27
 
 
-def bench(
+def bench_model(
     model: options.ModelFile,
     data: options.DataFile,
     limit: Annotated[int, typer.Option(min=1, help="Rows at the most.")] = 10_000,

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from thinleaf.cli import _options as options
-from thinleaf.cli._data import STDIN, name_of, note_left_out, source
+from thinleaf.cli._data import STDIN, name_of, prepare_rows, read_all
 from thinleaf.cli._estimator import ModelChoice, make_estimator
 from thinleaf.cli._label_tree import check_options, prepare_texts, write_label_tree
 from thinleaf.cli._output import Output, percent, size
 
 if TYPE_CHECKING:
-    from thinleaf.datasets import ExampleReader
     from thinleaf.datasets.examples import Examples
     from thinleaf.predictor import FrozenTree
     from thinleaf.recipe import Recipe
 
-_DENSE_SHARE = 0.1
 _TEXT, _FILE, _TREE = "Texts", "Data file", "Tree"
 
 
@@ -188,7 +185,7 @@ def train(
     if model == "label-tree":
         check_options(beam, weights, trainable)
     _check_output(output, data)
-    reader, examples = _read(
+    reader, examples = read_all(
         data,
         out,
         format=format,
@@ -202,7 +199,7 @@ def train(
     if model == "label-tree" and text is None and reader.layout.format not in ("libsvm", "vw"):
         recipe, X = prepare_texts(reader, examples, estimator, text_settings)
     else:
-        recipe, X = _prepare(reader, examples, text_settings, rows)
+        recipe, X = prepare_rows(reader, examples, text_settings, rows)
     started = time.perf_counter()
     interrupted = _fit(estimator, X, examples, out)
     seconds = time.perf_counter() - started
@@ -241,40 +238,6 @@ def _check_output(output: str, data: str) -> None:
         raise ValueError(f"the directory of {output} does not exist: create it first")
     if data != STDIN and path.exists() and Path(data).exists() and path.samefile(data):
         raise ValueError(f"{output} is the data file: give another name")
-
-
-def _read(data: str, output: Output, **layout: Any) -> tuple[ExampleReader, Examples]:
-    from thinleaf.datasets import concatenate, open_examples
-
-    with (
-        open_examples(source(data), labels="required", **layout) as reader,
-        output.progress(f"reading {name_of(data)}", "rows") as advance,
-    ):
-        batches = []
-        for batch in reader:
-            batches.append(batch)
-            advance(len(batch))
-    note_left_out(reader, output)
-    return reader, concatenate(batches)
-
-
-def _prepare(
-    reader: ExampleReader, examples: Examples, text_settings: dict[str, Any], rows: str
-) -> tuple[Recipe, Any]:
-    """Return how lines become rows, and the rows to train on."""
-    from thinleaf.datasets import FeatureRows
-    from thinleaf.recipe import Recipe
-
-    if isinstance(examples, FeatureRows):
-        layout = replace(reader.layout, n_features=examples.n_features)
-        X = examples.to_csr()
-        n_values = X.shape[0] * X.shape[1]
-        dense = rows == "dense" or (rows == "auto" and X.nnz >= _DENSE_SHARE * n_values)
-        return Recipe(examples.n_features, layout), X.toarray() if dense else X
-    from thinleaf.text import TextFeatures
-
-    features = TextFeatures(**text_settings).fit(examples.texts)
-    return Recipe(features.n_features, reader.layout, features), features.transform(examples.texts)
 
 
 def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:

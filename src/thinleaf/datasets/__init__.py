@@ -1,6 +1,13 @@
 """Data: readers of files, and the data set of examples and figures. Nothing here knows a tree."""
 
-from thinleaf.datasets.examples import FeatureRows, TextRows, concatenate, label_array, label_kind
+from thinleaf.datasets.examples import (
+    FeatureRows,
+    TextRows,
+    concatenate,
+    label_array,
+    label_kind,
+    take,
+)
 from thinleaf.datasets.files import ExampleReader, open_examples, read_examples
 from thinleaf.datasets.formats import Layout
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
@@ -21,4 +28,5 @@ __all__ = [
     "load_icd10cm",
     "open_examples",
     "read_examples",
+    "take",
 ]

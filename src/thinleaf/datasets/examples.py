@@ -115,6 +115,23 @@ def concatenate(batches: Sequence[Examples]) -> Examples:
     )
 
 
+def take(examples: Examples, rows: AnyArray) -> Examples:
+    """Return some of the examples, in the order given."""
+    labels = [examples.labels[i] for i in rows]
+    if isinstance(examples, TextRows):
+        return TextRows([examples.texts[i] for i in rows], labels, examples.lines[rows])
+    X = examples.to_csr()[rows]
+    return FeatureRows(
+        X.indptr.astype(INDEX),
+        X.indices.astype(INDEX),
+        X.data,
+        examples.n_features,
+        labels,
+        examples.weights[rows],
+        examples.lines[rows],
+    )
+
+
 def offsets(lengths: AnyArray) -> IndexArray:
     """Return where rows of some lengths begin and end; ValueError if int32 cannot say."""
     ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -1,18 +1,24 @@
 """scikit-learn classes, one file each: the only place that validates what users give."""
 
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.estimators.double_sampling import DoubleSamplingClassifier
 from thinleaf.estimators.files import load_estimator
+from thinleaf.estimators.flat_softmax import FlatSoftmaxClassifier
 from thinleaf.estimators.forest import SoftmaxForestClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
 from thinleaf.estimators.language_model import LabelTreeLanguageModel
 from thinleaf.estimators.lom_tree import LOMTreeClassifier
+from thinleaf.estimators.mach import MACHClassifier
+from thinleaf.estimators.one_vs_all import OneVsAllClassifier
 from thinleaf.estimators.online_one_vs_all import OnlineOneVsAllClassifier
 from thinleaf.estimators.recall_tree import RecallTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 
 STORABLE = (
     "AdaptiveSoftmaxTreeClassifier",
+    "FlatSoftmaxClassifier",
     "LOMTreeClassifier",
+    "OneVsAllClassifier",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
     "SoftmaxForestClassifier",
@@ -22,9 +28,13 @@ STORABLE = (
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
+    "DoubleSamplingClassifier",
+    "FlatSoftmaxClassifier",
     "LOMTreeClassifier",
     "LabelTreeClassifier",
     "LabelTreeLanguageModel",
+    "MACHClassifier",
+    "OneVsAllClassifier",
     "OnlineOneVsAllClassifier",
     "RecallTreeClassifier",
     "SoftmaxForestClassifier",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
+from thinleaf.baselines.adagrad import PassRecord
 from thinleaf.growth.expand import Grown
 from thinleaf.labeltree.training import EpochRecord
 from thinleaf.online.progressive import ProgressRecord
@@ -121,5 +122,21 @@ class EpochLines:
         self._stream.write(
             f"{self._name}: epoch {record.epoch}/{self._epochs}  loss {record.loss:.4f}  "
             f"depth {record.depth}, mean {record.mean_depth:.2f}\n"
+        )
+        self._stream.flush()
+
+
+class PassLines:
+    """Shows each pass over the rows as it ends."""
+
+    def __init__(self, name: str, n_passes: int, stream: TextIO | None = None) -> None:
+        self._name = name
+        self._n_passes = n_passes
+        self._stream = stream or sys.stderr
+
+    def __call__(self, record: PassRecord) -> None:
+        """Show one more pass."""
+        self._stream.write(
+            f"{self._name}: pass {record.number}/{self._n_passes}  train loss {record.loss:.3f}\n"
         )
         self._stream.flush()

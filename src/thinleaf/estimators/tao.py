@@ -9,21 +9,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from thinleaf._dtypes import PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.base import BaseTreeClassifier
+from thinleaf.estimators.reading import read_training
 from thinleaf.growth.init import Init
 from thinleaf.growth.prune import prune
 from thinleaf.inference import leaf_of_rows, losses, route
-from thinleaf.inputs import as_rows, as_weights, class_ids, mean_square_norm
+from thinleaf.inputs import mean_square_norm
 from thinleaf.kernels.rows import CSR
 from thinleaf.objective import Absent, Objective, Penalty
 from thinleaf.probability import Backoff, tune_epsilon
 from thinleaf.solvers.problem import Precision
-from thinleaf.tao import Settings, TrainingData, canonical
+from thinleaf.tao import Settings, TrainingData
 from thinleaf.tree import Tree
 
 DENSE_OVERLAP = 0.05
@@ -133,21 +131,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         known: AnyArray | None = None,
     ) -> tuple[TrainingData, AnyArray]:
         """Return the rows with their class ids and weights, and the classes that these are of."""
-        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=known is None)
-        check_classification_targets(labels)
-        weight = as_weights(sample_weight, labels.size)
-        classes = np.unique(labels) if known is None else known
-        ids = class_ids(classes, labels)
-        if self.class_weight == "balanced":
-            mass = np.bincount(ids, weights=weight, minlength=classes.size)
-            weight = weight * (mass.sum() / np.count_nonzero(mass) / np.maximum(mass, 1e-300))[ids]
-        elif self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, labels)
-            as_weights(weight, ids.size)
-        used = weight > 0.0
-        if not used.all():
-            X, ids, weight = X[used], ids[used], weight[used]
-        return canonical(TrainingData(as_rows(X), ids, weight, classes.size)), classes
+        return read_training(self, X, y, sample_weight, self.class_weight, known)
 
     def _split(
         self, data: TrainingData, seed: np.random.SeedSequence

@@ -14,6 +14,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from thinleaf.explain.axes import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    Axes,
+    Figure,
+    Line2D,
+    MaxNLocator,
+    PercentFormatter,
+    new_axes,
+    tidy,
+)
 from thinleaf.explain.histories import (
     AdaptiveTree,
     Models,
@@ -26,21 +38,7 @@ from thinleaf.explain.histories import (
 )
 from thinleaf.metrics import summarize
 
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
-except ImportError as missing:
-    raise ImportError('plots need matplotlib: pip install "thinleaf[plot]"') from missing
-
 __all__ = ["plot_growth", "plot_leaf_classes", "plot_mean_depth", "plot_training"]
-
-# Okabe and Ito: told apart by colour-blind readers too. The first three are figure 2's
-# red, blue and green.
-_COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
-_MARKERS = "osD^vPX"
-_GREY = "#555555"
 
 
 def plot_training(
@@ -79,9 +77,9 @@ def plot_training(
     courses = {label: course_of(h) for label, h in histories_of(models).items()}
     if validation:
         require_validation({label: bool(c.held) for label, c in courses.items()})
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     # the first model is drawn last, above the others
-    styled = list(zip(courses.items(), cycle(_COLOURS), strict=False))
+    styled = list(zip(courses.items(), cycle(COLOURS), strict=False))
     for (label, course), colour in reversed(styled):
         sweeps = range(1, len(course.train) + 1)
         tops = dict(zip(sweeps, course.train, strict=True))
@@ -106,7 +104,7 @@ def plot_training(
     ax.set_ylim(bottom=0.0)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    return _tidy(ax)
+    return tidy(ax)
 
 
 def plot_leaf_classes(model: AdaptiveTree, ax: Axes | None = None) -> Axes:
@@ -145,12 +143,12 @@ def plot_leaf_classes(model: AdaptiveTree, ax: Axes | None = None) -> Axes:
     depths = np.arange(depth.min(), depth.max() + 1)
     limits = most_classes(model, depths)
 
-    ax = _new_axes() if ax is None else ax
-    ax.plot(depths, limits, "s--", color=_COLOURS[2], ms=5, label="theoretical maximum")
-    ax.plot(with_leaves, means, "-", color=_COLOURS[1], label="mean")
+    ax = new_axes() if ax is None else ax
+    ax.plot(depths, limits, "s--", color=COLOURS[2], ms=5, label="theoretical maximum")
+    ax.plot(with_leaves, means, "-", color=COLOURS[1], label="mean")
     area = 30.0 + 370.0 * (n_leaves - 1) / max(n_leaves.max() - 1, 1)
     ax.scatter(
-        bubble_depth, bubble_size, s=area, color=_COLOURS[1], alpha=0.45, lw=0.0, zorder=3,
+        bubble_depth, bubble_size, s=area, color=COLOURS[1], alpha=0.45, lw=0.0, zorder=3,
         label="leaves (larger: more of them)",
     )  # fmt: skip
     ax.set(xlabel="depth", ylabel="classes in a leaf")
@@ -162,7 +160,7 @@ def plot_leaf_classes(model: AdaptiveTree, ax: Axes | None = None) -> Axes:
     ax.set_xlim(depths[0] - 0.5, depths[-1] + 0.5)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.legend(frameon=False)
-    return _tidy(ax)
+    return tidy(ax)
 
 
 def plot_growth(
@@ -226,7 +224,7 @@ def plot_growth(
         "coverage": "coverage",
     }
     for ax, (key, title) in zip(three, panels.items(), strict=True):
-        styles = zip(cycle(_COLOURS), cycle(_MARKERS), strict=False)
+        styles = zip(cycle(COLOURS), cycle(MARKERS), strict=False)
         for (label, history), (colour, marker) in zip(histories.items(), styles, strict=False):
             ax.plot(
                 [entry[against] for entry in history],
@@ -237,7 +235,7 @@ def plot_growth(
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         if key != "flops":
             ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-        _tidy(ax)
+        tidy(ax)
     bottom, top = three[2].get_ylim()
     three[2].set_ylim(bottom, min(top, 1.0 + 0.05 * (1.0 - bottom)))  # nothing covers more than all
     if any(histories):
@@ -286,8 +284,8 @@ def plot_mean_depth(
     if not runs:
         raise ValueError("there is nothing to draw: give at least one fitted model")
 
-    ax = _new_axes() if ax is None else ax
-    styles = zip(cycle(_COLOURS), cycle(_MARKERS), strict=False)
+    ax = new_axes() if ax is None else ax
+    styles = zip(cycle(COLOURS), cycle(MARKERS), strict=False)
     for ((rho, alpha), line), (colour, marker) in zip(sorted(runs.items()), styles, strict=False):
         mu = sorted(line)
         means = [float(np.mean(line[m])) for m in mu]
@@ -299,15 +297,11 @@ def plot_mean_depth(
     _scale_by_decades(ax, {mu for line in runs.values() for mu in line})
     ax.set(xlabel=r"leaf penalty $\mu$", ylabel=r"average leaf depth $\Delta_{\mathrm{av}}$")
     ax.legend(frameon=False)
-    return _tidy(ax)
+    return tidy(ax)
 
 
 def _joined(label: str, rows: str) -> str:
     return f"{label}, {rows}" if label else rows
-
-
-def _new_axes() -> Axes:
-    return Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
 
 
 def _three(axes: Sequence[Axes] | None) -> tuple[Axes, Axes, Axes]:
@@ -316,13 +310,6 @@ def _three(axes: Sequence[Axes] | None) -> tuple[Axes, Axes, Axes]:
     if len(axes) != 3:
         raise ValueError(f"axes must be three, for error, cost and coverage, got {len(axes)}")
     return axes[0], axes[1], axes[2]
-
-
-def _tidy(ax: Axes) -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="y", color="#dddddd", lw=0.8)
-    ax.set_axisbelow(True)
-    return ax
 
 
 def _arrow(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
@@ -342,17 +329,15 @@ def _training_handles(labels: Iterable[str], *, held: bool, arrows: bool) -> lis
     """Return a legend that names each colour and each kind of line once."""
     handles = [
         Line2D([], [], color=colour, lw=3, label=label)
-        for label, colour in zip(labels, cycle(_COLOURS), strict=False)
+        for label, colour in zip(labels, cycle(COLOURS), strict=False)
         if label
     ]
-    handles.append(Line2D([], [], color=_GREY, ls="--", lw=1.4, label="training"))
+    handles.append(Line2D([], [], color=GREY, ls="--", lw=1.4, label="training"))
     if held:
-        handles.append(Line2D([], [], color=_GREY, label="validation"))
+        handles.append(Line2D([], [], color=GREY, label="validation"))
     if arrows:
         handles.append(
-            Line2D(
-                [], [], color=_GREY, ls="", marker=r"$\downarrow$", ms=9, label="leaves expanded"
-            )
+            Line2D([], [], color=GREY, ls="", marker=r"$\downarrow$", ms=9, label="leaves expanded")
         )
     return handles
 

@@ -20,7 +20,8 @@ from sklearn.preprocessing import normalize
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, BoolArray, IndexArray
 from thinleaf.inference import choose_child, leaf_of_rows, route
-from thinleaf.kernels.rows import CSR, Rows, n_features_of
+from thinleaf.inputs import as_matrix
+from thinleaf.kernels.rows import n_features_of
 from thinleaf.tao.reduced import TrainingData
 from thinleaf.tree import Leaf, Router, Tree
 
@@ -149,7 +150,7 @@ def _median_tree(
         router = Router.constant(0)
         weight = data.weight[rows]
         if np.count_nonzero(weight) > 1:
-            local = _scipy_rows(data.X, rows)
+            local = as_matrix(data.X)[rows]
             w = direction(local, weight, _node_rng(seed, node)).astype(PARAM)
             used = np.flatnonzero(w)
             cut = _weighted_median(np.asarray(local @ w).ravel(), weight)
@@ -171,13 +172,6 @@ def _weighted_median(values: AnyArray, weight: AccumArray) -> float:
     return float(0.5 * (ranked[at] + ranked[min(after, ranked.size - 1)]))
 
 
-def _scipy_rows(X: Rows, rows: IndexArray) -> Matrix:
-    if not isinstance(X, CSR):
-        return X[rows]
-    shape = (X.indptr.size - 1, X.n_features)
-    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape)[rows]
-
-
 # -- clusters --------------------------------------------------------------------------------------
 
 
@@ -186,7 +180,7 @@ def _cluster_assignment(
 ) -> IndexArray:
     """Return the leaf of each row by Algorithm 2."""
     n_leaves = 2**depth
-    X = _scipy_rows(data.X, np.arange(data.n_rows, dtype=INDEX))
+    X = as_matrix(data.X)
     if init == "class_clusters":
         points, point_mass, present = _class_prototypes(data, X)
     else:
@@ -282,7 +276,7 @@ def _balanced_assignment(
     tree: Tree, data: TrainingData, seed: np.random.SeedSequence
 ) -> IndexArray:
     """Halve the classes from the root down, so that each leaf gets nearly the same number."""
-    X = _scipy_rows(data.X, np.arange(data.n_rows, dtype=INDEX))
+    X = as_matrix(data.X)
     prototypes, _, present = _class_prototypes(data, X)
     prototypes = normalize(prototypes)
     leaf_of_class = np.full(data.n_classes, tree.n_nodes - 1, dtype=INDEX)

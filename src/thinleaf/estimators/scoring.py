@@ -1,0 +1,131 @@
+"""What classifiers do that are no trees and score every class: MACH and double sampling."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thinleaf._dtypes import ACCUM, PARAM, AccumArray, AnyArray
+from thinleaf.inputs import as_rows, class_ids
+from thinleaf.kernels.rows import Rows, n_rows_of, take_rows
+
+_MAX_SCORES = 1 << 22
+"""Scores that are held at a time."""
+
+
+class BaseScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predictions from a score of every class; subclasses compute it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    """
+
+    classes_: AnyArray
+
+    @abstractmethod
+    def _scores(self, X: Rows) -> AccumArray:
+        """Return a score of every class, of shape (n_rows, n_classes); the highest wins."""
+
+    @abstractmethod
+    def _as_probabilities(self, scores: AccumArray) -> AccumArray:
+        """Return probabilities in the same order as the scores."""
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row; of equal scores, that of the class that sorts first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+        """
+        best = [scores.argmax(axis=1) for _, scores in self._parts(self._rows(X))]
+        labels: AnyArray = self.classes_[np.concatenate(best)]
+        return labels
+
+    def predict_proba(self, X: Any) -> AccumArray:
+        """Return the probability of every class; rows sum to one.
+
+        Returns
+        -------
+        P : ndarray of shape (n_rows, n_classes)
+        """
+        parts = [self._as_probabilities(scores) for _, scores in self._parts(self._rows(X))]
+        return np.concatenate(parts)
+
+    def predict_log_proba(self, X: Any) -> AccumArray:
+        """Return the logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            out: AccumArray = np.log(self.predict_proba(X))
+        return out
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
+        """Return the ``k`` classes with the highest scores and their probabilities, best first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        k : int
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, k)
+        probabilities : ndarray of shape (n_rows, k)
+        """
+        check_is_fitted(self)
+        if not isinstance(k, Integral) or not 1 <= k <= self.classes_.size:
+            raise ValueError(f"k must be an integer in 1..{self.classes_.size}, got {k!r}")
+        ids, p = [], []
+        for _, scores in self._parts(self._rows(X)):
+            ids.append(np.argsort(-scores, axis=1, kind="stable")[:, :k])
+            p.append(np.take_along_axis(self._as_probabilities(scores), ids[-1], axis=1))
+        return self.classes_[np.concatenate(ids)], np.concatenate(p)
+
+    def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
+        """Return the probability of one given label for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Known labels.
+
+        Returns
+        -------
+        p : ndarray of shape (n_rows,)
+        """
+        rows = self._rows(X)
+        ids = class_ids(self.classes_, np.asarray(y))
+        if ids.shape != (n_rows_of(rows),):
+            raise ValueError(f"y must have one label a row ({n_rows_of(rows)}), got {ids.shape}")
+        p = np.empty(ids.size, dtype=ACCUM)
+        for at, scores in self._parts(rows):
+            P = self._as_probabilities(scores)
+            p[at] = P[np.arange(P.shape[0]), ids[at]]
+        return p
+
+    def _parts(self, rows: Rows) -> Iterator[tuple[slice, AccumArray]]:
+        """Yield the scores of some rows after the other, so that they need not all fit."""
+        n_rows, step = n_rows_of(rows), max(1, _MAX_SCORES // self.classes_.size)
+        for begin in range(0, n_rows, step):
+            at = slice(begin, min(begin + step, n_rows))
+            yield at, self._scores(take_rows(rows, np.arange(at.start, at.stop)))
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

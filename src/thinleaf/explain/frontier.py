@@ -1,0 +1,88 @@
+"""Error against latency of several models, drawn: which of them nothing else beats in both.
+
+Like all figures, drawn on axes that are given, or on those of a new figure without pyplot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from thinleaf.explain.axes import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    Axes,
+    LogFormatter,
+    PercentFormatter,
+    new_axes,
+    tidy,
+)
+
+__all__ = ["pareto_front", "plot_frontier"]
+
+Point = tuple[float, float]
+
+
+def pareto_front(points: Mapping[str, Point]) -> list[str]:
+    """Return the names of the points that no other one is below in both coordinates, by the first.
+
+    Of equal points, all are on the front.
+
+    Examples
+    --------
+    >>> from thinleaf.explain.frontier import pareto_front
+    >>> pareto_front({"slow": (9.0, 0.1), "bad": (9.5, 0.3), "fast": (1.0, 0.2)})
+    ['fast', 'slow']
+    """
+    front: list[str] = []
+    best = float("inf")
+    for name, (x, y) in sorted(points.items(), key=lambda item: item[1]):
+        if y < best or (front and points[front[-1]] == (x, y)):
+            front.append(name)
+            best = y
+    return front
+
+
+def plot_frontier(points: Mapping[str, Point], ax: Axes | None = None) -> Axes:
+    """Draw the test error of models against their latency, and the Pareto front.
+
+    Parameters
+    ----------
+    points : mapping of str to (microseconds, error)
+        By the name of the model; errors are shares.
+    ax : Axes, optional
+        By default, those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The scale of latencies is logarithmic. Models on the front are filled and joined by a line.
+
+    Examples
+    --------
+    >>> from thinleaf.explain.frontier import plot_frontier
+    >>> ax = plot_frontier({"tree": (1.2, 0.05), "flat": (2.6, 0.23), "forest": (18.0, 0.04)})
+    >>> ax.get_xlabel()
+    'µs a prediction, one row a call'
+    """
+    if not points:
+        raise ValueError("there is nothing to draw: give at least one model")
+    ax = new_axes(8.6) if ax is None else ax
+    front = pareto_front(points)
+    x, y = zip(*(points[name] for name in front), strict=True)
+    ax.plot(x, y, drawstyle="steps-post", color=GREY, lw=1.2, zorder=1, label="Pareto front")
+    for i, (name, (latency, error)) in enumerate(points.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        marker = MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]  # so that no pair recurs soon
+        filled = colour if name in front else "none"
+        ax.scatter(
+            [latency], [error], marker=marker, edgecolors=colour, facecolors=filled, zorder=2,
+            label=name,
+        )  # fmt: skip
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(LogFormatter())
+    ax.set(xlabel="µs a prediction, one row a call", ylabel="test error")
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_ylim(bottom=0.0)
+    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    return tidy(ax)
