@@ -506,7 +506,7 @@ def test_errors_of_parameters(files, tmp_path):
         ("train", "data"),
         ("train", "data", "-o", "model", "--set", "depth"),
         ("train", "data", "-o", "model", "--ngrams", "few"),
-        ("train", "data", "-o", "model", "--model", "forest"),
+        ("train", "data", "-o", "model", "--model", "bush"),
         ("train", "data", "-o", "model", "--format", "csv"),
         ("predict", "model", "--beam", "0"),
         ("predict", "model", "--top-k", "0"),
