@@ -34,6 +34,7 @@ BENCHMARKS = [
     *(("control", name, ["--set", name]) for name in control.SETTINGS),
     *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),
     *(("online", name, ["--set", name]) for name in online.COMPARISONS),
+    *(("forest", name, ["--set", name]) for name in forest.MODELS),
     ("latency", "letter", []),
     *(("peers", name, ["--set", name]) for name in (*DENSE_SETS, *TEXT_SETS)),
     ("ptb", "ptb", []),
