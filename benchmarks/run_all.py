@@ -6,7 +6,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from benchmarks import adaptive_sets, control, labeltree, online
+from benchmarks import adaptive_sets, control, forest, labeltree, online
 from benchmarks._data import DENSE_SETS, TEXT_SETS, available
 from benchmarks._report import arguments
 
