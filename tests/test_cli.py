@@ -395,7 +395,7 @@ def test_a_forest(files, tmp_path):
     view = json.loads(done("inspect", model, paths["test"], "--json").stdout)
     assert [entry["trees"] for entry in view["curve"]] == [1, 2, 3]
     assert view["curve"][-1]["error"] == view["error"]
-    assert "trees    error" in done("inspect", model, paths["test"]).stdout
+    assert "batch µs a row" in done("inspect", model, paths["test"]).stdout
     fixed = ("--model", "forest", "--trees", 2, "--depth", 1, "--max-sweeps", 2)
     done("train", paths["train"], "-o", model, *fixed, "--trainable")
     assert thinleaf.load_estimator(model).estimator.depth == 1
@@ -506,7 +506,7 @@ def test_errors_of_parameters(files, tmp_path):
         ("train", "data"),
         ("train", "data", "-o", "model", "--set", "depth"),
         ("train", "data", "-o", "model", "--ngrams", "few"),
-        ("train", "data", "-o", "model", "--model", "forest"),
+        ("train", "data", "-o", "model", "--model", "bush"),
         ("train", "data", "-o", "model", "--format", "csv"),
         ("predict", "model", "--beam", "0"),
         ("predict", "model", "--top-k", "0"),

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import _report
 from benchmarks.papers._section import Check, lower_error
-from benchmarks.peers import front
+from benchmarks.peers import with_front
 
 JSON = sorted(path.stem for path in _report.RESULTS.glob("*.json"))
 
@@ -43,7 +43,9 @@ def test_the_page_is_made_from_the_committed_results():
 
 def test_the_front_is_what_nothing_beats():
     points = [(3.0, 500.0), (4.0, 1.0), (4.0, 2.0), (20.0, 0.5), (3.0, 600.0), (4.0, 1.0)]
-    assert front(points) == [True, True, False, True, False, True]
+    rows = [[f"system {i}", *point] for i, point in enumerate(points)]
+    rows.append(["a system", "failed: MemoryError", ""])
+    assert [row[-1] for row in with_front(rows)] == ["yes", "yes", "", "yes", "", "yes", ""]
 
 
 def test_a_difference_within_its_standard_error_is_not_reproduced():

@@ -168,6 +168,7 @@ def _learn(name: str, X: Any, y: Any) -> None:
     from thinleaf import estimators
 
     clf = getattr(estimators, name)(random_state=0).fit(X, y)
+    clf.predict(X)
     clf.predict_topk(X, 2)
     clf.label_proba(X, y)
     clf.freeze()

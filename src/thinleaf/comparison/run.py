@@ -84,7 +84,7 @@ def _run(folder: Path, entry: Entry, limit: float | None, progress: Progress) ->
             text=True,
             encoding="utf-8",
             env=os.environ | dict.fromkeys(_THREADS, "1"),
-            start_new_session=True,
+            process_group=0,  # not a session: Linux may schedule sessions apart from each other
         ) as process,
     ):
         assert process.stdin is not None
