@@ -37,7 +37,7 @@ MODELS: dict[str, Any] = {
         depth=6, leaf_classes=60, router_ridge=50.0, leaf_ridge=1.0, tol=1e-3, max_sweeps=8
     ),
     "omniglot": AdaptiveSoftmaxTreeClassifier(max_sweeps=5),
-    "icd10cm": SoftmaxTreeClassifier(**TEXT, depth=4, leaf_classes=300, max_sweeps=3),
+    "icd10cm": SoftmaxTreeClassifier(**TEXT, depth=6, leaf_classes=80, max_sweeps=3),
     "wordnet_hypernym": AdaptiveSoftmaxTreeClassifier(max_sweeps=3),
     "bible_verse": SoftmaxTreeClassifier(
         **TEXT | {"leaf_ridge": 0.03}, depth=8, leaf_classes=300, max_sweeps=2, overlap=0.05
