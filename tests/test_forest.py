@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_a_vote_over_more_classes_than_it_has_room_for():
     n_classes, n_trees = 4600, 3
     rng = np.random.default_rng(0)
     leaves = []
-    for t in range(n_trees):
+    for _ in range(n_trees):
         classes = np.sort(rng.permutation(n_classes)[:1500]).astype(INDEX)
         weights = rng.normal(size=(4, 1500)).astype(np.float32)
         leaves.append(
@@ -134,7 +135,6 @@ def test_a_vote_over_more_classes_than_it_has_room_for():
                 n_classes=n_classes,
             )
         )
-        assert t < n_trees
     whole = Forest.of(leaves)
     packed = pack(whole, Outside.of(whole, None, 0.0), sparse=False, n_trees=n_trees)
     model = FrozenTree(packed, np.arange(n_classes))
@@ -393,6 +393,9 @@ def test_a_hostile_description_is_rejected(tmp_path):
     attempt(lambda t: t["fitted"]["trees"].append(3))
     attempt(lambda t: t["fitted"].update(trees=[1, 2]))
     attempt(lambda t: t["fitted"].update(history_=[1]))
+    attempt(lambda t: t["fitted"].update(history_=[{"error": "none"}]))
+    attempt(lambda t: t["fitted"]["trees"][0].update(fitted=[1]))
+    attempt(lambda t: t["parameters"].update(bootstrap=True, oob_score=True))
     attempt(lambda t: t["fitted"].update(n_features_in_=7))
     attempt(lambda t: t["parameters"].update(estimator="x"))
     attempt(lambda t: t["parameters"].update(estimator={"estimator": "os", "parameters": {}}))
@@ -445,6 +448,97 @@ def test_warm_start_needs_trees_that_go_together():
         clf.fit(X, y)
 
 
+@pytest.mark.parametrize("zero_probability", ["backoff", "none"])
+def test_warm_start_without_a_class(zero_probability):
+    X, y = problem(4, n_classes=4, n_rows=80)
+    tree = quick(zero_probability=zero_probability)
+    clf = forest(estimator=tree, n_estimators=2, warm_start=True).fit(X, y)
+    kept = y != 2
+    clf.set_params(n_estimators=4).fit(X[kept], y[kept])
+    assert {tree.tree_.n_classes for tree in clf.estimators_} == {4}
+    assert clf.score(X[kept], y[kept]) > 0.9
+    assert set(clf.estimators_[3].predict(X)) <= {0, 1, 3}
+
+
+def test_warm_start_looks_at_errors_of_unseen_rows_only():
+    X, y = problem(4, n_classes=4, n_rows=80)
+    clf = forest(n_estimators=2, warm_start=True).fit(X, y)
+    held_out = {"n_estimators": 4, "validation_fraction": 0.2}
+    for params in (held_out, {"n_estimators": 4, "bootstrap": True, "oob_score": True}):
+        changed = clone_fitted(clf).set_params(**params)
+        with pytest.raises(ValueError, match="errors of trees of an earlier fit"):
+            changed.fit(X, y)
+        assert len(changed.estimators_) == 2
+    clf = forest(n_estimators=2, warm_start=True, bootstrap=True, oob_score=True).fit(X, y)
+    with pytest.raises(ValueError, match="errors of trees of an earlier fit"):
+        clf.set_params(n_estimators=3).fit(X[:70], y[:70])
+
+
+def clone_fitted(clf: SoftmaxForestClassifier) -> SoftmaxForestClassifier:
+    return pickle.loads(pickle.dumps(clf))
+
+
+def test_an_out_of_bag_error_does_not_outlive_its_forest():
+    X, y = problem(4, n_classes=4, n_rows=80)
+    clf = forest(bootstrap=True, oob_score=True).fit(X, y)
+    clf.set_params(bootstrap=False, oob_score=False).fit(X, y)
+    assert not hasattr(clf, "oob_error_")
+    assert clf.prefix(1).history_ == []
+
+
+def test_nothing_out_of_bag(tmp_path):
+    X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+    for seed in range(20):
+        clf = forest(
+            estimator=SoftmaxTreeClassifier(depth=0, max_sweeps=1),
+            n_estimators=1,
+            bootstrap=True,
+            oob_score=True,
+            random_state=seed,
+        ).fit(X, y)
+        if np.isnan(clf.oob_error_):
+            break
+    assert clf.history_ == [{"n_trees": 1, "error": None}]
+    clf.save(tmp_path / "m", trainable=True)
+    assert np.isnan(load_estimator(tmp_path / "m").oob_error_)
+
+
+@pytest.mark.parametrize("kind", ["str", "int"])
+def test_class_weights_are_those_of_labels(kind):
+    X, y = problem(5, n_classes=3, n_rows=60, spread=2.0)
+    labels = np.array(["a", "b", "c"])[y] if kind == "str" else y + 1
+    heavy = {labels[y == 0][0]: 50.0}
+    clf = forest(estimator=quick(class_weight=heavy)).fit(X, labels)
+    same = forest().fit(X, labels, np.where(y == 0, 50.0, 1.0))
+    np.testing.assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
+
+
+def test_trees_of_any_valid_setting(tmp_path):
+    X, y = problem(5, n_classes=3, n_rows=60)
+    structure = quick().fit(X, y).tree_
+    tree = SoftmaxTreeClassifier(structure=structure, max_sweeps=2, epsilon=np.float32(0.01))
+    clf = forest(estimator=tree.set_params(random_state=np.random.RandomState(0))).fit(X, y)
+    assert clf.freeze().summary["parameters"]["estimator"]["parameters"]["max_sweeps"] == 2
+    with pytest.raises(ValueError, match="cannot be written to a model file"):
+        clf.save(tmp_path / "m", trainable=True)
+    clf = forest(estimator=quick(zero_probability="epsilon", epsilon=np.float32(0.01))).fit(X, y)
+    clf.save(tmp_path / "m", trainable=True)
+    np.testing.assert_array_equal(load_estimator(tmp_path / "m").predict(X), clf.predict(X))
+
+
+def test_a_prefix_is_apart_from_its_forest(tmp_path):
+    X, y = problem(5, n_classes=3, n_rows=60)
+    clf = forest().fit(X, y)
+    clf.prefix(2).set_params(estimator__depth=1)
+    assert clf.estimator.depth == 2
+    clf.save(tmp_path / "m", trainable=True)
+    small = load(tmp_path / "m").prefix(2)
+    assert small.sections == {}
+    assert small.summary["trees"] == 2
+    clf.estimators_[0].fit(X, (y + 1) % 3)
+    assert not np.array_equal(clf.predict_proba(X), small.predict_proba(X))
+
+
 def test_ctrl_c_keeps_the_trees_that_are_done(monkeypatch):
     X, y = problem(8, n_classes=5, n_rows=90)
     whole = forest().fit(X, y)
@@ -458,7 +552,7 @@ def test_ctrl_c_keeps_the_trees_that_are_done(monkeypatch):
         return original(*args, **options)
 
     monkeypatch.setattr(loop, "sweep", sweep)
-    with pytest.warns(UserWarning, match="interrupted: 2 trees are kept"):
+    with pytest.warns(UserWarning, match="interrupted: 2 tree"):
         clf = forest().fit(X, y)
     assert_same_forest(clf, whole.prefix(2))
     done[0] = n_sweeps + 1  # at once

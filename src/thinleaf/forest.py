@@ -23,7 +23,7 @@ from thinleaf._dtypes import (
 )
 from thinleaf.packing import PackedTree
 from thinleaf.probability import Backoff
-from thinleaf.tree import Leaf, Router, Tree, pointers
+from thinleaf.tree import Leaf, Router, Tree, TreeError, pointers
 
 # -- before packing --------------------------------------------------------------------------------
 
@@ -49,6 +49,8 @@ class Forest:
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Forest:
         """Return the forest of some trees."""
+        if len({(tree.n_features, tree.n_classes) for tree in trees}) != 1:
+            raise TreeError("the trees of a forest must have the same features and classes")
         level = [(t, 0) for t in range(len(trees))]
         nodes: list[tuple[int, int]] = []
         children: list[tuple[int, int]] = []

@@ -363,14 +363,23 @@ class FrozenTree:
         return self._like(beam=beam)
 
     def prefix(self, n_trees: int) -> FrozenTree:
-        """Return the first trees of a forest as a model: smaller and faster, with more errors."""
+        """Return the first trees of a forest as a model: smaller and faster, with more errors.
+
+        What :func:`thinleaf.load_estimator` would need is not kept: take the ``prefix`` of the
+        estimator for that. The prior of classes outside leaves stays that of all trees.
+        """
         whole = isinstance(n_trees, int | np.integer) and not isinstance(n_trees, bool)
         if not whole or not 1 <= n_trees <= self.n_trees:
             raise ValueError(f"n_trees must be an integer in 1..{self.n_trees}, got {n_trees!r}")
         if n_trees == self.n_trees:
             return self
         self.check()
-        return self._like(packed=first_trees(self._packed, int(n_trees)), checked=True)
+        return self._like(
+            packed=first_trees(self._packed, int(n_trees)),
+            sections={name: part for name, part in self._sections.items() if name != "training"},
+            summary=self._summary | {"trees": int(n_trees)},
+            checked=True,
+        )
 
     def quantized(self, weights: WeightType) -> FrozenTree:
         """Return the same model with leaf weights of a smaller type: "float16" or "int8"."""

@@ -56,17 +56,19 @@ def make_estimator(
     """
     from thinleaf import estimators
 
+    chosen = dict(map(parse_assignment, assignments))
     cls = getattr(estimators, _CLASSES[model])
     estimator = cls()
     if model == "forest":
-        fixed = any(options.get(name) is not None for name in ("depth", "leaf_classes"))
+        wanted = {name for name, value in options.items() if value is not None} | chosen.keys()
+        fixed = bool(wanted & {"depth", "leaf_classes", "estimator__depth"})
         kind = "SoftmaxTreeClassifier" if fixed else "AdaptiveSoftmaxTreeClassifier"
         estimator.estimator = getattr(estimators, kind)()
     known = _names(estimator)
     given = dict(_PRESETS.get(model, {}))
     given |= {name: value for name, value in (general or {}).items() if name in known}
     given |= {name: value for name, value in options.items() if value is not None}
-    given |= dict(map(parse_assignment, assignments))
+    given |= chosen
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(
@@ -83,10 +85,11 @@ def make_estimator(
 def _names(estimator: Any) -> dict[str, str]:
     """Return the parameters by name: a forest's own, and those of its trees where names differ."""
     own = {name: name for name in estimator._get_param_names()}
-    if estimator.get_params(deep=False).get("estimator") is None:
+    if own.pop("estimator", None) is None:
         return own
     trees = estimator.estimator._get_param_names()
-    return {name: f"estimator__{name}" for name in trees} | own
+    full = {f"estimator__{name}": f"estimator__{name}" for name in trees}
+    return {name: f"estimator__{name}" for name in trees} | full | own
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

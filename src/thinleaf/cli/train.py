@@ -273,7 +273,8 @@ def _errors(estimator: Any) -> dict[str, float | None]:
         return {"progressive_loss": estimator.progressive_loss_}
     if hasattr(estimator, "estimators_"):
         seen = estimator.history_[: len(estimator.estimators_)]
-        return {"validation_error": seen[-1]["error"] if seen else None}
+        name = "out_of_bag_error" if estimator.oob_score else "validation_error"
+        return {name: seen[-1]["error"] if seen else None}
     best = getattr(estimator, "best_round_", None)
     if best is None:
         best = max(estimator.best_sweep_, 1) - 1
@@ -297,6 +298,7 @@ def _record(model: FrozenTree, output: str) -> dict[str, Any]:
 _ERRORS = {
     "train_error": "training error",
     "validation_error": "validation error",
+    "out_of_bag_error": "out-of-bag error",
     "progressive_loss": "progressive loss",
 }
 

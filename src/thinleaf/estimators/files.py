@@ -79,10 +79,16 @@ class Storable(BaseEstimator):  # type: ignore[misc]
 
 def training_summary(estimator: BaseEstimator) -> dict[str, Any]:
     """Return what a model file tells of the training: estimator, version, plain parameters."""
-    parameters = _parameters(estimator)
+    return {"thinleaf": __version__} | _summary(estimator)
+
+
+def _summary(estimator: BaseEstimator) -> dict[str, Any]:
+    parameters = {
+        name: _summary(value) if isinstance(value, Storable) else value
+        for name, value in _parameters(estimator).items()
+    }
     return {
         "estimator": type(estimator).__name__,
-        "thinleaf": __version__,
         "parameters": {k: v for k, v in parameters.items() if _is_json(v) and v is not None},
     }
 
@@ -140,10 +146,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
 
 def _rebuild(section: Section, model: FrozenTree) -> Any:
     estimator = build(section.metadata)
-    fitted = section.metadata["fitted"]
-    if type(fitted) is not dict:
-        raise ValueError("unknown fitted attributes")
-    estimator._restore(section.arrays, fitted, model)
+    estimator._restore(section.arrays, section.metadata["fitted"], model)
     return estimator
 
 
@@ -157,6 +160,8 @@ def build(description: Mapping[str, Any]) -> Any:
     """
     from thinleaf import estimators
 
+    if not isinstance(description, Mapping):
+        raise ValueError("unknown estimator")
     name, parameters = description["estimator"], dict(description["parameters"])
     if name not in estimators.STORABLE:
         raise ValueError(f"unknown estimator {name!r}")
@@ -175,6 +180,8 @@ Types = Mapping[str, tuple[type, ...]]
 def check_types(values: Mapping[str, Any], needed: Types, optional: Types | None = None) -> None:
     """Raise ``ValueError`` unless values have the names and types that are asked for."""
     types = {**needed, **(optional or {})}
+    if type(values) is not dict:
+        raise ValueError("unknown fitted attributes")
     if not needed.keys() <= values.keys() <= types.keys():
         raise ValueError("unknown fitted attributes")
     for name, value in values.items():
@@ -196,6 +203,10 @@ def plain_parameters(
         Whether ``tree`` is a tree. It is then left out: the model has it.
     """
     parameters = _parameters(estimator) | ({"tree": None} if given_tree else {})
+    nested = parameters.get(_NESTED)
+    if isinstance(nested, Storable):
+        plain_nested = plain_parameters(nested, instead)
+        parameters[_NESTED] = {"estimator": type(nested).__name__, "parameters": plain_nested}
     for name, value in parameters.items():
         if not _is_json(value):
             raise ValueError(
@@ -206,13 +217,8 @@ def plain_parameters(
 
 
 def _parameters(estimator: BaseEstimator) -> dict[str, Any]:
-    parameters = {
-        name: plain(value)
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in _LOCAL
-    }
-    nested = parameters.get(_NESTED)
-    return parameters | ({_NESTED: described(nested)} if isinstance(nested, Storable) else {})
+    parameters = estimator.get_params(deep=False)
+    return {name: plain(value) for name, value in parameters.items() if name not in _LOCAL}
 
 
 def plain(value: Any) -> Any:

@@ -13,13 +13,21 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.base import BaseFrozenClassifier
-from thinleaf.estimators.files import Types, build, check_types, described, training_summary
+from thinleaf.estimators.files import (
+    Types,
+    build,
+    check_types,
+    described,
+    plain,
+    training_summary,
+)
 from thinleaf.estimators.progress import TreeLines
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 from thinleaf.estimators.tao import BaseTaoClassifier, seed_sequence
@@ -31,8 +39,9 @@ from thinleaf.packing import pack
 from thinleaf.predictor import FrozenTree
 from thinleaf.probability import Outside
 
-_FITTED: Types = {"n_features_in_": (int,), "sparse_input_": (bool,), "history_": (list,)}
-_OF_SOME: Types = {"oob_error_": (float,)}
+_FITTED: Types = {
+    "n_features_in_": (int,), "sparse_input_": (bool,), "history_": (list,), "drawn_from_": (dict,)
+}  # fmt: skip
 _ROWS, _FEATURES, _HELD = 2, 3, 4
 """What is drawn from a tree's seed beside the tree: each has a seed of its own."""
 
@@ -60,7 +69,8 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         Stop when this many more trees have not lowered the error that is looked at, and keep the
         trees up to the lowest.
     warm_start : bool
-        Keep the trees of the previous fit, and add those that ``n_estimators`` is larger by.
+        Keep the trees of the previous fit, and add those that ``n_estimators`` is larger by. To
+        look at an error, give the same rows in the same order.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Trees trained at a time, and threads of prediction; -1 is all cores. The result does not
@@ -74,15 +84,19 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         The fitted trees; each predicts by itself.
     classes_ : ndarray of shape (n_classes,)
     history_ : list of dict
-        If an error was looked at: n_trees, and the error of the first as many trees.
+        If an error was looked at: n_trees, and the error of the first as many trees; None if there
+        was no row to look at.
     oob_error_ : float
         With ``oob_score``; NaN if no row was out of bag.
+    drawn_from_ : dict
+        What the trees' rows were drawn from: n_rows, bootstrap and validation_fraction.
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had feature names
 
     Notes
     -----
-    Ctrl-C keeps the trees that are done; if there is none, ``KeyboardInterrupt`` is raised.
+    Ctrl-C keeps the trees that are done, but not those that other threads are training; if there
+    is none, ``KeyboardInterrupt`` is raised.
 
     Examples
     --------
@@ -165,7 +179,18 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=not trees)
         check_classification_targets(labels)
         classes = self.classes_ if trees else np.unique(labels)
-        rows = _Rows(X, class_ids(classes, labels), as_weights(sample_weight, labels.size))
+        weight = as_weights(sample_weight, labels.size)
+        if isinstance(self._base().class_weight, dict):  # of labels, where trees have class ids
+            weight = weight * compute_sample_weight(self._base().class_weight, labels)
+        rows = _Rows(X, class_ids(classes, labels), weight)
+        drawn_from = {
+            "n_rows": int(labels.size),
+            "bootstrap": bool(self.bootstrap),
+            "validation_fraction": plain(self.validation_fraction),
+        }
+        if trees:
+            self._check_drawn(drawn_from)
+            rows = rows.with_all(classes.size)
         seeds = _tree_seeds(self.random_state, self.n_estimators)
         seeds[: len(trees)] = [tree.random_state for tree in trees]
         rows, votes = self._held_out(rows, classes.size, seeds[0])
@@ -175,16 +200,33 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         interrupted = self._grow(trees, seeds, rows, votes, classes)
         if self.patience is not None and votes is not None:
             trees = trees[: votes.best]
-        self.classes_ = classes
+        frozen = self._freeze(trees, classes, sparse=bool(sp.issparse(X)))
+        self.classes_ = classes  # from here on nothing fails
         self.sparse_input_ = bool(sp.issparse(X))
+        self.drawn_from_ = drawn_from
         self.estimators_ = trees
         self.history_ = [] if votes is None else votes.history
-        if self.oob_score and votes is not None:
-            self.oob_error_ = votes.history[len(trees) - 1]["error"]
-        self.freeze()
+        self._frozen = ([tree.tree_ for tree in trees], frozen)
+        self._find_oob_error()
         if interrupted:
-            warnings.warn(f"interrupted: {len(trees)} trees are kept", stacklevel=2)
+            warnings.warn(f"interrupted: {len(trees)} tree(s) are kept", stacklevel=2)
         return self
+
+    def _check_drawn(self, drawn_from: dict[str, Any]) -> None:
+        """Refuse to look at errors of trees that may have been trained on the rows."""
+        looked_at = self.oob_score or self.validation_fraction is not None
+        if looked_at and drawn_from != self.drawn_from_:
+            raise ValueError(
+                "errors of trees of an earlier fit need the rows, bootstrap and "
+                f"validation_fraction of that fit: these were {self.drawn_from_}, and are "
+                f"{drawn_from}"
+            )
+
+    def _find_oob_error(self) -> None:
+        self.__dict__.pop("oob_error_", None)
+        if self.oob_score:
+            error = self.history_[len(self.estimators_) - 1]["error"]
+            self.oob_error_ = float("nan") if error is None else error
 
     def _check_combinations(self) -> None:
         if self.oob_score and not self.bootstrap:
@@ -197,6 +239,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
                 "oob_score"
             )
         base = self._base()
+        base._validate_params()
         base._check_combinations()
         if getattr(base, "checkpoint", None) is not None:
             raise ValueError("the trees of a forest cannot share a checkpoint: set it to None")
@@ -266,6 +309,8 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
     def _fit_tree(self, seed: int, rows: _Rows, classes: AnyArray) -> BaseTaoClassifier:
         """Return a tree that is trained on its share of rows and features."""
         tree: BaseTaoClassifier = clone(self._base()).set_params(random_state=seed)
+        if isinstance(tree.class_weight, dict):
+            tree.class_weight = None  # it is part of the rows' weights
         if tree.init == "auto":
             tree.init = "balanced_clusters" if sp.issparse(rows.X) else "random_median"
         n_features = rows.X.shape[1]
@@ -309,14 +354,16 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         """
         check_is_fitted(self)
         n = len(self.estimators_)
-        if not isinstance(n_estimators, Integral) or not 1 <= n_estimators <= n:
+        whole = isinstance(n_estimators, Integral) and not isinstance(n_estimators, bool)
+        if not whole or not 1 <= n_estimators <= n:
             raise ValueError(f"n_estimators must be an integer in 1..{n}, got {n_estimators!r}")
         out = copy.copy(self)
+        out.estimator = None if self.estimator is None else clone(self.estimator)
         out.n_estimators = int(n_estimators)
         out.estimators_ = self.estimators_[:n_estimators]
         out.history_ = self.history_[:n_estimators]
         if hasattr(self, "oob_error_"):
-            out.oob_error_ = out.history_[-1]["error"]
+            out._find_oob_error()
         return out
 
     def mean_flops(self, X: Any) -> float:
@@ -329,13 +376,16 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         """The frozen form of the trees, made when it is first needed."""
         check_is_fitted(self)
         cached = self.__dict__.get("_frozen")
-        if cached is None or cached[0] != [id(tree) for tree in self.estimators_]:
-            cached = ([id(tree) for tree in self.estimators_], self._freeze())
+        trees = [tree.tree_ for tree in self.estimators_]
+        if cached is None or list(map(id, cached[0])) != list(map(id, trees)):
+            frozen = self._freeze(self.estimators_, self.classes_, sparse=self.sparse_input_)
+            cached = (trees, frozen)
             self._frozen = cached
         return cached[1]
 
-    def _freeze(self) -> FrozenTree:
-        trees = self.estimators_
+    def _freeze(
+        self, trees: list[BaseTaoClassifier], classes: AnyArray, *, sparse: bool
+    ) -> FrozenTree:
         forest = Forest.of([tree.tree_ for tree in trees])
         backoffs = [tree.backoff_ for tree in trees if tree.backoff_ is not None]
         if len(backoffs) not in (0, len(trees)):
@@ -347,10 +397,10 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             pack(
                 forest,
                 Outside.of(forest, backoff, epsilon),
-                sparse=self.sparse_input_,
+                sparse=sparse,
                 n_trees=len(trees),
             ),
-            self.classes_,
+            classes,
             feature_names=None if names is None else [str(name) for name in names],
             summary=training_summary(self),
         )
@@ -364,24 +414,25 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         for i, tree in enumerate(self.estimators_):
             own, fitted = tree._stored()
             arrays |= {f"{i}.{name}": array for name, array in own.items()}
-            trees.append(described(tree) | {"fitted": fitted})
-        names = [*_FITTED, *_OF_SOME]
-        own_values = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return arrays, own_values | {"trees": trees}
+            values = {name: plain(value) for name, value in fitted.items()}
+            trees.append(described(tree) | {"fitted": values})
+        return arrays, {name: getattr(self, name) for name in _FITTED} | {"trees": trees}
 
     def _restore(
         self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
     ) -> None:
-        check_types(fitted, {**_FITTED, "trees": (list,)}, _OF_SOME)
+        check_types(fitted, {**_FITTED, "trees": (list,)})
         if fitted["n_features_in_"] != model.n_features:
             raise ValueError(f"the estimator has {fitted['n_features_in_']} features")
         if len(fitted["trees"]) != model.n_trees:
             raise ValueError(f"the estimator has {len(fitted['trees'])} trees")
-        if len(fitted["history_"]) and not all(type(e) is dict for e in fitted["history_"]):
-            raise ValueError("history_ must be a list of objects")
-        for name in (*_FITTED, *_OF_SOME):
-            if name in fitted:
-                setattr(self, name, fitted[name])
+        errors = [e.get("error") for e in fitted["history_"] if type(e) is dict]
+        known = all(error is None or type(error) in (int, float) for error in errors)
+        needed = len(fitted["trees"]) if self.oob_score else 0
+        if not known or len(errors) != len(fitted["history_"]) or len(errors) < needed:
+            raise ValueError("history_ must be a list of objects with errors")
+        for name in _FITTED:
+            setattr(self, name, fitted[name])
         self.classes_ = model.labels.copy()
         self.estimators_ = []
         for i, description in enumerate(fitted["trees"]):
@@ -392,6 +443,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             own = {n[len(prefix) :]: a for n, a in arrays.items() if n.startswith(prefix)}
             tree._restore(own, description["fitted"], model)
             self.estimators_.append(tree)
+        self._find_oob_error()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}
@@ -403,6 +455,21 @@ class _Rows(NamedTuple):
     X: Any
     y: IndexArray
     weight: AccumArray
+
+    def with_all(self, n_classes: int) -> _Rows:
+        """Return the rows with one of no weight for each class that they lack.
+
+        An estimator takes its classes from the labels, those of such rows too.
+        """
+        absent = np.setdiff1d(np.arange(n_classes, dtype=INDEX), self.y)
+        if absent.size == 0:
+            return self
+        again = np.concatenate([np.arange(self.y.size), np.zeros(absent.size, dtype=INDEX)])
+        return _Rows(
+            self.X[again],
+            np.concatenate([self.y, absent]),
+            np.concatenate([self.weight, np.zeros(absent.size)]),
+        )
 
 
 class _Votes:
@@ -431,7 +498,7 @@ class _Votes:
         self._seen[unseen] = True
         judged = self._seen & (weight > 0.0)
         best = np.asarray(self._sum.argmax(axis=1)).ravel()
-        error = float("nan")
+        error = None
         if judged.any():
             error = float(np.average(best[judged] != y[judged], weights=weight[judged]))
         self.history.append({"n_trees": len(self.history) + 1, "error": error})
@@ -440,7 +507,8 @@ class _Votes:
     def best(self) -> int:
         """How many trees had the lowest error first."""
         errors = [entry["error"] for entry in self.history]
-        return 1 + int(np.nanargmin(errors)) if np.isfinite(errors).any() else len(errors)
+        known = [np.inf if error is None else error for error in errors]
+        return 1 + int(np.argmin(known)) if min(known, default=np.inf) < np.inf else len(known)
 
 
 def _tree_seeds(random_state: Any, n: int) -> list[int]:
