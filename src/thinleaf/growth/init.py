@@ -115,6 +115,7 @@ def _random_direction(X: Matrix, weight: AccumArray, rng: np.random.Generator) -
     return rng.standard_normal(int(X.shape[1]))
 
 
+@np.errstate(invalid="ignore")  # BLAS may raise the flag on lanes that it does not use
 def _principal_direction(X: Matrix, weight: AccumArray, rng: np.random.Generator) -> AccumArray:
     """Return the first principal direction of some rows, by power iteration without centring X.
 
@@ -153,7 +154,9 @@ def _median_tree(
             local = as_matrix(data.X)[rows]
             w = direction(local, weight, _node_rng(seed, node)).astype(PARAM)
             used = np.flatnonzero(w)
-            cut = _weighted_median(np.asarray(local @ w).ravel(), weight)
+            with np.errstate(invalid="ignore"):  # as there
+                projected = np.asarray(local @ w).ravel()
+            cut = _weighted_median(projected, weight)
             router = Router(features[used], w[used], -cut)
         side = choose_child(router, data.X, rows)
         left, right = tree.children[node]
