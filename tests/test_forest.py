@@ -30,7 +30,8 @@ from thinleaf import (
     load_estimator,
 )
 from thinleaf._dtypes import INDEX
-from thinleaf.forest import Forest, ranges, with_features
+from thinleaf.forest import Forest, with_features
+from thinleaf.kernels.rows import ranges
 from thinleaf.packing import pack
 from thinleaf.persist import ModelFileError, read_arrays, write_arrays
 from thinleaf.probability import Outside

@@ -14,13 +14,12 @@ import numpy as np
 from thinleaf._dtypes import (
     INDEX,
     NO_CHILD,
-    OFFSET,
     AnyArray,
     BoolArray,
     IndexArray,
-    OffsetArray,
     ParamArray,
 )
+from thinleaf.kernels.rows import ranges
 from thinleaf.packing import PackedTree
 from thinleaf.probability import Backoff
 from thinleaf.tree import Leaf, Router, Tree, TreeError, pointers
@@ -204,10 +203,3 @@ def _ragged(packed: PackedTree, ptr_name: str, items: AnyArray, *names: str) -> 
     sizes = np.diff(ptr)[items]
     taken = ranges(ptr[items], sizes)
     return {ptr_name: pointers(sizes)} | {name: getattr(packed, name)[taken] for name in names}
-
-
-def ranges(begin: AnyArray, sizes: AnyArray) -> OffsetArray:
-    """Return begin[0], begin[0] + 1, … (as many as sizes[0] says), begin[1], … in one array."""
-    ptr = pointers(sizes)
-    out: OffsetArray = np.arange(ptr[-1], dtype=OFFSET) + np.repeat(begin - ptr[:-1], sizes)
-    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
@@ -85,6 +86,21 @@ def class_ids(classes: AnyArray, y: AnyArray) -> IndexArray:
         label = y[unknown].tolist()[0]
         raise ValueError(f"y has labels that were not seen in fit, such as {label!r}")
     return ids.astype(INDEX)
+
+
+def ids_of_rows(classes: AnyArray, y: npt.ArrayLike, n_rows: int) -> IndexArray:
+    """Return the class id of one known label a row."""
+    ids = class_ids(classes, np.asarray(y))
+    if ids.shape != (n_rows,):
+        raise ValueError(f"y must have one label a row ({n_rows}), got {ids.shape}")
+    return ids
+
+
+def check_top_k(k: Any, n_classes: int) -> None:
+    """Raise ``ValueError`` unless so many best classes can be asked for."""
+    whole = isinstance(k, Integral) and not isinstance(k, bool)
+    if not whole or not 1 <= k <= n_classes:
+        raise ValueError(f"k must be an integer in 1..{n_classes}, got {k!r}")
 
 
 def mean_square_norm(X: Rows) -> float:

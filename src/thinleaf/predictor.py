@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.forest import first_trees
-from thinleaf.inputs import as_rows, as_writable, class_ids, dense_row, pairs
+from thinleaf.inputs import as_rows, as_writable, check_top_k, dense_row, ids_of_rows, pairs
 from thinleaf.kernels import frozen as kernels
 from thinleaf.kernels.packed import BAD_FEATURE, BAD_LEAF, WRONG_WIDTH, leaf_is_valid
 from thinleaf.kernels.rows import CSR, Rows, n_rows_of
@@ -231,7 +231,7 @@ class FrozenTree:
         -------
         top : list of (label, probability), best first
         """
-        self._check_k(k)
+        check_top_k(k, self.n_classes)
         ids, p = np.empty(k, dtype=INDEX), np.empty(k, dtype=ACCUM)
         if values is None:
             x = dense_row(x)
@@ -272,7 +272,7 @@ class FrozenTree:
         probabilities : ndarray of shape (n_rows, k)
         """
         rows = self._rows(X)
-        self._check_k(k)
+        check_top_k(k, self.n_classes)
         ids = np.empty((n_rows_of(rows), k), dtype=INDEX)
         p = np.empty(ids.shape, dtype=ACCUM)
         self._run(kernels.top_k_of_rows, rows, n_jobs, ids, p)
@@ -323,9 +323,7 @@ class FrozenTree:
         """
         rows = self._rows(X)
         order = np.argsort(self._labels, kind="stable")
-        ids = order[class_ids(self._labels[order], np.asarray(y))].astype(INDEX)
-        if ids.shape != (n_rows_of(rows),):
-            raise ValueError(f"y must have one label a row ({n_rows_of(rows)}), got {ids.shape}")
+        ids = order[ids_of_rows(self._labels[order], y, n_rows_of(rows))].astype(INDEX)
         out = np.empty(ids.size, dtype=ACCUM)
         self._run(kernels.label_probability_of_rows, rows, n_jobs, ids, smooth, out)
         return out
@@ -380,6 +378,11 @@ class FrozenTree:
             summary=self._summary | {"trees": int(n_trees)},
             checked=True,
         )
+
+    def prefixes(self) -> list[FrozenTree]:
+        """Return the first 1, 2, 4, … trees and all of them: a curve of error against latency."""
+        sizes = {2**i for i in range(self.n_trees.bit_length())} | {self.n_trees}
+        return [self.prefix(n_trees) for n_trees in sorted(sizes)]
 
     def quantized(self, weights: WeightType) -> FrozenTree:
         """Return the same model with leaf weights of a smaller type: "float16" or "int8"."""
@@ -483,11 +486,6 @@ class FrozenTree:
         if not np.all(np.isfinite(rows.data if isinstance(rows, CSR) else rows)):
             raise ValueError("X contains NaN or infinity, or is too large for float32")
         return as_writable(rows)
-
-    def _check_k(self, k: Any) -> None:
-        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-        if not whole or not 1 <= k <= self.n_classes:
-            raise ValueError(f"k must be an integer in 1..{self.n_classes}, got {k!r}")
 
     def _run(self, kernel: Callable[..., int], rows: Rows, n_jobs: int, *arguments: Any) -> None:
         """Call a kernel on all rows, in pieces on several threads if asked for."""

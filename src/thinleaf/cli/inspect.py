@@ -107,9 +107,10 @@ class ForestCurve:
         if ids.size == 0:
             return []
         measure = Measurement(rows_for(self._model, self._rows), ids, repeats=5, jobs=1)
-        sizes = [2**i for i in range(self._model.n_trees.bit_length())]
-        models = [self._model.prefix(n) for n in sorted({*sizes, self._model.n_trees})]
-        return [{"trees": m.n_trees, "bytes": m.nbytes} | measure(m) for m in models]
+        return [
+            {"trees": model.n_trees, "bytes": model.nbytes} | measure(model)
+            for model in self._model.prefixes()
+        ]
 
 
 def curve_table(curve: list[dict[str, Any]]) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators.files import Storable, Types, check_types, training_summary
+from thinleaf.estimators.surface import SparseInputClassifier
 from thinleaf.inputs import as_rows
 from thinleaf.kernels.rows import Rows
 from thinleaf.metrics import mean_flops
@@ -32,7 +32,7 @@ _OF_SOME: Types = {"best_round_": (int,), "best_sweep_": (int,), "ended_": (str,
 """Fitted attributes that are plain values, and their types."""
 
 
-class BaseFrozenClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
+class BaseFrozenClassifier(SparseInputClassifier, Storable):
     """Prediction through the frozen form, whatever that is made of."""
 
     classes_: AnyArray
@@ -60,12 +60,6 @@ class BaseFrozenClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         P : ndarray of shape (n_rows, n_classes)
         """
         return self._predictor.predict_proba(self._rows(X), n_jobs=self._n_threads)
-
-    def predict_log_proba(self, X: Any) -> AccumArray:
-        """Return the logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            out: AccumArray = np.log(self.predict_proba(X))
-        return out
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
         """Return the ``k`` most probable classes and their probabilities, best first.
@@ -121,11 +115,6 @@ class BaseFrozenClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
     def _n_threads(self) -> int:
         n_jobs = getattr(self, "n_jobs", None)
         return int(n_jobs) if isinstance(n_jobs, Integral) else 1
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class BaseTreeClassifier(BaseFrozenClassifier):

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.base import BaseFrozenClassifier
 from thinleaf.estimators.files import (
@@ -31,6 +31,7 @@ from thinleaf.estimators.files import (
 from thinleaf.estimators.progress import TreeLines
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 from thinleaf.estimators.tao import BaseTaoClassifier, seed_sequence
+from thinleaf.estimators.votes import Votes, WeightedRows
 from thinleaf.execution import executor_for
 from thinleaf.forest import Forest, with_features
 from thinleaf.growth.init import node_seed
@@ -182,7 +183,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         weight = as_weights(sample_weight, labels.size)
         if isinstance(self._base().class_weight, dict):  # of labels, where trees have class ids
             weight = weight * compute_sample_weight(self._base().class_weight, labels)
-        rows = _Rows(X, class_ids(classes, labels), weight)
+        rows = WeightedRows(X, class_ids(classes, labels), weight)
         drawn_from = {
             "n_rows": int(labels.size),
             "bootstrap": bool(self.bootstrap),
@@ -247,13 +248,15 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
     def _base(self) -> BaseTaoClassifier:
         return AdaptiveSoftmaxTreeClassifier() if self.estimator is None else self.estimator
 
-    def _held_out(self, rows: _Rows, n_classes: int, seed: int) -> tuple[_Rows, _Votes | None]:
+    def _held_out(
+        self, rows: WeightedRows, n_classes: int, seed: int
+    ) -> tuple[WeightedRows, Votes | None]:
         """Return the rows to train on, and the votes on rows that trees do not know, if asked for.
 
         Rows that are held out keep their place with no weight: their classes stay known.
         """
         if self.validation_fraction is None:
-            return rows, _Votes(rows, n_classes) if self.oob_score else None
+            return rows, Votes(rows, n_classes) if self.oob_score else None
         n_rows = rows.y.size
         n_held = round(self.validation_fraction * n_rows)
         if not 0 < n_held < n_rows:
@@ -263,14 +266,14 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             )
         weight = rows.weight.copy()
         weight[_rng(seed, _HELD).permutation(n_rows)[:n_held]] = 0.0
-        return rows._replace(weight=weight), _Votes(rows, n_classes)
+        return rows._replace(weight=weight), Votes(rows, n_classes)
 
     def _grow(
         self,
         trees: list[BaseTaoClassifier],
         seeds: list[int],
-        rows: _Rows,
-        votes: _Votes | None,
+        rows: WeightedRows,
+        votes: Votes | None,
         classes: AnyArray,
     ) -> bool:
         """Add trees until there are enough, or more do not help; return whether interrupted.
@@ -300,13 +303,13 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
                     return True
         return False
 
-    def _enough(self, votes: _Votes | None) -> bool:
+    def _enough(self, votes: Votes | None) -> bool:
         """Return whether more trees have not helped for a while."""
         if self.patience is None or votes is None:
             return False
         return len(votes.history) - votes.best >= self.patience
 
-    def _fit_tree(self, seed: int, rows: _Rows, classes: AnyArray) -> BaseTaoClassifier:
+    def _fit_tree(self, seed: int, rows: WeightedRows, classes: AnyArray) -> BaseTaoClassifier:
         """Return a tree that is trained on its share of rows and features."""
         tree: BaseTaoClassifier = clone(self._base()).set_params(random_state=seed)
         if isinstance(tree.class_weight, dict):
@@ -325,7 +328,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         del tree._frozen  # of class ids, and the forest has its own
         return tree
 
-    def _draws(self, seed: int, rows: _Rows) -> AnyArray:
+    def _draws(self, seed: int, rows: WeightedRows) -> AnyArray:
         """Return how often a tree's sample has each row."""
         if not self.bootstrap:
             return np.ones(rows.y.size)
@@ -333,7 +336,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         drawn = used[_rng(seed, _ROWS).integers(used.size, size=used.size)]
         return np.bincount(drawn, minlength=rows.y.size)
 
-    def _unseen(self, seed: int, rows: _Rows) -> IndexArray:
+    def _unseen(self, seed: int, rows: WeightedRows) -> IndexArray:
         """Return the rows that a tree has to be judged by: out of bag, or held out for all."""
         weight = rows.weight * (self._draws(seed, rows) if self.oob_score else 1.0)
         return np.flatnonzero(weight == 0.0).astype(INDEX)
@@ -447,68 +450,6 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}
-
-
-class _Rows(NamedTuple):
-    """Rows with class ids and weights."""
-
-    X: Any
-    y: IndexArray
-    weight: AccumArray
-
-    def with_all(self, n_classes: int) -> _Rows:
-        """Return the rows with one of no weight for each class that they lack.
-
-        An estimator takes its classes from the labels, those of such rows too.
-        """
-        absent = np.setdiff1d(np.arange(n_classes, dtype=INDEX), self.y)
-        if absent.size == 0:
-            return self
-        again = np.concatenate([np.arange(self.y.size), np.zeros(absent.size, dtype=INDEX)])
-        return _Rows(
-            self.X[again],
-            np.concatenate([self.y, absent]),
-            np.concatenate([self.weight, np.zeros(absent.size)]),
-        )
-
-
-class _Votes:
-    """What trees say of rows that they were not trained on, and the errors as trees are added.
-
-    Votes are the probabilities of the classes in a row's leaf.
-    """
-
-    def __init__(self, rows: _Rows, n_classes: int) -> None:
-        self._rows = rows
-        self._sum = sp.csr_array((rows.y.size, n_classes), dtype=ACCUM)
-        self._seen = np.zeros(rows.y.size, dtype=np.bool_)
-        self.history: list[dict[str, Any]] = []
-
-    def add(self, tree: BaseTaoClassifier, unseen: IndexArray) -> None:
-        """Add the votes of a tree on some rows."""
-        X, y, weight = self._rows
-        P = tree.freeze().predict_proba_sparse(X[unseen])
-        del tree._frozen
-        sizes = np.zeros(y.size, dtype=P.indptr.dtype)
-        sizes[unseen] = np.diff(P.indptr)
-        placed = sp.csr_array(
-            (P.data, P.indices, np.concatenate([[0], np.cumsum(sizes)])), shape=self._sum.shape
-        )
-        self._sum = self._sum + placed
-        self._seen[unseen] = True
-        judged = self._seen & (weight > 0.0)
-        best = np.asarray(self._sum.argmax(axis=1)).ravel()
-        error = None
-        if judged.any():
-            error = float(np.average(best[judged] != y[judged], weights=weight[judged]))
-        self.history.append({"n_trees": len(self.history) + 1, "error": error})
-
-    @property
-    def best(self) -> int:
-        """How many trees had the lowest error first."""
-        errors = [entry["error"] for entry in self.history]
-        known = [np.inf if error is None else error for error in errors]
-        return 1 + int(np.argmin(known)) if min(known, default=np.inf) < np.inf else len(known)
 
 
 def _tree_seeds(random_state: Any, n: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thinleaf._dtypes import OFFSET, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
 from thinleaf.estimators.label_files import save_classifier
 from thinleaf.estimators.progress import EpochLines
+from thinleaf.estimators.surface import SparseInputClassifier
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.execution import executor_for
 from thinleaf.inputs import as_rows, as_weights, class_ids, mean_square_norm
@@ -40,7 +41,7 @@ _MIN_PIECE = 256
 """Rows that are worth a thread."""
 
 
-class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc]
     """A tree over labels with a softmax at each node, on embeddings of the input.
 
     A row is the sum of the embeddings of its features, weighted by their values; a text is the mean
@@ -400,11 +401,6 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_search_depth"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def is_text(X: Any) -> bool:

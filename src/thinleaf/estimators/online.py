@@ -11,7 +11,6 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -21,8 +20,9 @@ from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, 
 from thinleaf.estimators.arrivals import Arrivals
 from thinleaf.estimators.files import Storable, Types, check_types, training_summary
 from thinleaf.estimators.progress import ProgressLines
+from thinleaf.estimators.surface import SparseInputClassifier
 from thinleaf.estimators.tao import seed_sequence
-from thinleaf.inputs import as_rows, as_weights, class_ids, hashed
+from thinleaf.inputs import as_rows, as_weights, check_top_k, hashed, ids_of_rows
 from thinleaf.kernels.hashing import hash_features
 from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.online.flow import LOSSES
@@ -48,7 +48,7 @@ _FITTED: Types = {
 }  # fmt: skip
 
 
-class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
+class BaseOnlineClassifier(SparseInputClassifier, Storable):
     """Everything but the model.
 
     Attributes
@@ -305,12 +305,6 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         out: AccumArray = P[:, self.arrivals_.columns]
         return out
 
-    def predict_log_proba(self, X: Any) -> AccumArray:
-        """Return the logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            out: AccumArray = np.log(self.predict_proba(X))
-        return out
-
     def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
         """Return the ``k`` most probable classes and their probabilities, best first.
 
@@ -326,8 +320,7 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
             As in ``predict_proba``, without ever making that matrix.
         """
         rows = self._rows(X)
-        if not isinstance(k, Integral) or not 1 <= k <= self.counts_.size:
-            raise ValueError(f"k must be an integer in 1..{self.counts_.size}, got {k!r}")
+        check_top_k(k, self.counts_.size)
         nodes, scores = self.model_.shortlists(rows)
         top = np.empty((nodes.size, k), dtype=INDEX)
         top_p = np.empty((nodes.size, k), dtype=ACCUM)
@@ -356,9 +349,7 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
         p : ndarray of shape (n_rows,)
         """
         rows = self._rows(X)
-        ids = self.arrivals_.columns[class_ids(self.classes_, np.asarray(y))]
-        if ids.shape != (n_rows_of(rows),):
-            raise ValueError(f"y must have one label a row ({n_rows_of(rows)}), got {ids.shape}")
+        ids = self.arrivals_.columns[ids_of_rows(self.classes_, y, n_rows_of(rows))]
         nodes, scores = self.model_.shortlists(rows)
         p = np.empty(ids.size, dtype=ACCUM)
         for part in self._spread(nodes, scores):
@@ -437,11 +428,6 @@ class BaseOnlineClassifier(ClassifierMixin, Storable):  # type: ignore[misc]
             raise ValueError("counts must be one number a class")
         progress = checked("progress", np.empty((0, 2), OFFSET), arrays)
         self.progressive_ = ProgressiveLoss.from_array(progress)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _announced(classes: npt.ArrayLike) -> AnyArray:

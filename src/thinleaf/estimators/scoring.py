@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import ACCUM, PARAM, AccumArray, AnyArray
-from thinleaf.inputs import as_rows, class_ids
+from thinleaf.estimators.surface import SparseInputClassifier
+from thinleaf.inputs import as_rows, check_top_k, ids_of_rows
 from thinleaf.kernels.rows import Rows, n_rows_of, take_rows
 
 _MAX_SCORES = 1 << 22
 """Scores that are held at a time."""
 
 
-class BaseScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseScoringClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc]
     """Predictions from a score of every class; subclasses compute it.
 
     Attributes
@@ -63,12 +63,6 @@ class BaseScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         parts = [self._as_probabilities(scores) for _, scores in self._parts(self._rows(X))]
         return np.concatenate(parts)
 
-    def predict_log_proba(self, X: Any) -> AccumArray:
-        """Return the logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            out: AccumArray = np.log(self.predict_proba(X))
-        return out
-
     def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
         """Return the ``k`` classes with the highest scores and their probabilities, best first.
 
@@ -83,8 +77,7 @@ class BaseScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         probabilities : ndarray of shape (n_rows, k)
         """
         check_is_fitted(self)
-        if not isinstance(k, Integral) or not 1 <= k <= self.classes_.size:
-            raise ValueError(f"k must be an integer in 1..{self.classes_.size}, got {k!r}")
+        check_top_k(k, self.classes_.size)
         ids, p = [], []
         for _, scores in self._parts(self._rows(X)):
             ids.append(np.argsort(-scores, axis=1, kind="stable")[:, :k])
@@ -105,9 +98,7 @@ class BaseScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         p : ndarray of shape (n_rows,)
         """
         rows = self._rows(X)
-        ids = class_ids(self.classes_, np.asarray(y))
-        if ids.shape != (n_rows_of(rows),):
-            raise ValueError(f"y must have one label a row ({n_rows_of(rows)}), got {ids.shape}")
+        ids = ids_of_rows(self.classes_, y, n_rows_of(rows))
         p = np.empty(ids.size, dtype=ACCUM)
         for at, scores in self._parts(rows):
             P = self._as_probabilities(scores)
@@ -124,8 +115,3 @@ class BaseScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self)
         return as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -115,7 +115,12 @@ def _random_direction(X: Matrix, weight: AccumArray, rng: np.random.Generator) -
     return rng.standard_normal(int(X.shape[1]))
 
 
-@np.errstate(invalid="ignore")  # BLAS may raise the flag on lanes that it does not use
+def _product(X: Any, w: AnyArray) -> AnyArray:
+    """Return X w, without the warnings of BLAS about lanes that it does not use."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(X @ w).ravel()
+
+
 def _principal_direction(X: Matrix, weight: AccumArray, rng: np.random.Generator) -> AccumArray:
     """Return the first principal direction of some rows, by power iteration without centring X.
 
@@ -124,11 +129,11 @@ def _principal_direction(X: Matrix, weight: AccumArray, rng: np.random.Generator
     every = max(1, X.shape[0] // _PCA_ROWS)
     X, weight = X[::every], weight[::every]
     share = (weight / weight.sum()).astype(PARAM)
-    mean = np.asarray(X.T @ share).ravel()
+    mean = _product(X.T, share)
     w = rng.standard_normal(mean.size).astype(PARAM)
     for _ in range(_POWER_STEPS):
-        projection = share * (X @ w - mean @ w)
-        w = np.asarray(X.T @ projection).ravel() - mean * projection.sum()
+        projection = share * (_product(X, w) - mean @ w)
+        w = _product(X.T, projection) - mean * projection.sum()
         norm = np.linalg.norm(w)
         if norm == 0.0:
             return rng.standard_normal(mean.size)
@@ -154,9 +159,7 @@ def _median_tree(
             local = as_matrix(data.X)[rows]
             w = direction(local, weight, _node_rng(seed, node)).astype(PARAM)
             used = np.flatnonzero(w)
-            with np.errstate(invalid="ignore"):  # as there
-                projected = np.asarray(local @ w).ravel()
-            cut = _weighted_median(projected, weight)
+            cut = _weighted_median(_product(local, w), weight)
             router = Router(features[used], w[used], -cut)
         side = choose_child(router, data.X, rows)
         left, right = tree.children[node]
@@ -311,7 +314,7 @@ def _halve(points: Matrix, rng: np.random.Generator) -> BoolArray:
         right = np.zeros(n_points, dtype=np.bool_)
         for _ in range(_HALVE_STEPS):
             before = right
-            rank = np.argsort(np.asarray(points @ axis).ravel(), kind="stable")
+            rank = np.argsort(_product(points, axis), kind="stable")
             right = np.zeros(n_points, dtype=np.bool_)
             right[rank[(n_points + 1) // 2 :]] = True
             if np.array_equal(right, before):

@@ -58,8 +58,15 @@ def take_rows(X: Rows, rows: AnyArray) -> Rows:
         return X[rows]
     sizes = np.diff(X.indptr)[rows]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(INDEX)
-    entries = np.arange(indptr[-1]) + np.repeat(X.indptr[rows] - indptr[:-1], sizes)
+    entries = ranges(X.indptr[rows], sizes)
     return CSR(indptr, X.indices[entries], X.data[entries], X.n_features)
+
+
+def ranges(begin: AnyArray, sizes: AnyArray) -> AnyArray:
+    """Return begin[0], begin[0] + 1, … (as many as sizes[0] says), begin[1], … in one array."""
+    first = np.cumsum(sizes) - sizes
+    out: AnyArray = np.arange(int(np.sum(sizes))) + np.repeat(begin - first, sizes)
+    return out
 
 
 def rows_between(X: Rows, begin: int, end: int) -> Rows:
