@@ -18,13 +18,8 @@ from sklearn.base import clone
 
 from benchmarks._data import Dataset, as_split, available, load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
-from benchmarks.adaptive_sets import TEXT
-from benchmarks.peers import peers, row
-from thinleaf import (
-    AdaptiveSoftmaxTreeClassifier,
-    SoftmaxForestClassifier,
-    SoftmaxTreeClassifier,
-)
+from benchmarks.peers import FORESTS, peers, row
+from thinleaf import SoftmaxForestClassifier
 from thinleaf.cli._estimator import parse_assignment
 from thinleaf.comparison import Split
 from thinleaf.comparison.measure import N_SINGLE
@@ -32,22 +27,6 @@ from thinleaf.comparison.peers import Peer
 from thinleaf.comparison.systems import Ours
 from thinleaf.predictor import FrozenTree
 
-MODELS: dict[str, Any] = {
-    "letter": AdaptiveSoftmaxTreeClassifier(router_ridge=1.0, leaf_ridge=0.1),
-    "fontglyph1000": SoftmaxTreeClassifier(
-        depth=6, leaf_classes=60, router_ridge=50.0, leaf_ridge=1.0, tol=1e-3, max_sweeps=8
-    ),
-    "omniglot": AdaptiveSoftmaxTreeClassifier(max_sweeps=5),
-    "icd10cm": SoftmaxTreeClassifier(**TEXT, depth=6, leaf_classes=80, max_sweeps=3),
-    "wordnet_hypernym": AdaptiveSoftmaxTreeClassifier(max_sweeps=3),
-    "bible_verse": SoftmaxTreeClassifier(
-        **TEXT | {"leaf_ridge": 0.03}, depth=8, leaf_classes=300, max_sweeps=2, overlap=0.05
-    ),
-}
-TREES = {
-    "letter": 32, "fontglyph1000": 8, "omniglot": 16, "icd10cm": 8, "wordnet_hypernym": 4,
-    "bible_verse": 4,
-}  # fmt: skip
 SEEDS = {"letter": 5}
 PEERS = ["", "error %", "single µs", "batch µs", "bytes", "train s"]
 CURVE = [
@@ -114,7 +93,7 @@ def held_out(data: Dataset) -> Dataset:
 def forest(name: str, seed: int, n_trees: int, changes: dict[str, Any]) -> SoftmaxForestClassifier:
     """Return the forest of a set."""
     own = {k: changes.pop(k) for k in ("bootstrap", "max_features") if k in changes}
-    tree = clone(MODELS[name]).set_params(**changes)
+    tree = clone(FORESTS[name][0]).set_params(**changes)
     return SoftmaxForestClassifier(tree, n_trees, random_state=seed, n_jobs=1, **own)
 
 
@@ -150,7 +129,7 @@ def latencies(model: FrozenTree, split: Split) -> list[float]:
 def main() -> None:
     """Run a set."""
     parser = arguments(__doc__)
-    parser.add_argument("--set", choices=sorted(MODELS), required=True)
+    parser.add_argument("--set", choices=sorted(FORESTS), required=True)
     parser.add_argument("--trees", type=int)
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
@@ -160,7 +139,7 @@ def main() -> None:
     options = parser.parse_args()
     if not available(options.data, options.set):
         raise SystemExit(f"{options.set} is not in the data directory")
-    options.trees = options.trees or TREES[options.set]
+    options.trees = options.trees or FORESTS[options.set][1]
     options.seeds = options.seeds or SEEDS.get(options.set, 1)
     data = load(options.data, options.set)
     data = held_out(data) if options.validate else data
@@ -171,7 +150,7 @@ def main() -> None:
         return
     head = (
         f"{split.y_train.size:,} rows, {split.n_classes:,} classes; trees: "
-        f"`{MODELS[options.set]}`; {options.seeds} seed(s). Single: best of 7 passes over "
+        f"`{FORESTS[options.set][0]}`; {options.seeds} seed(s). Single: best of 7 passes over "
         f"{N_SINGLE:,} test rows. The forest of m trees is the first m of the largest, whose "
         "seconds of training are given."
     )

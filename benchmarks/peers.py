@@ -15,7 +15,13 @@ from typing import Any
 from benchmarks import adaptive_sets
 from benchmarks._data import DENSE_SETS, LANGUAGE_SETS, TEXT_SETS, as_split, available, load
 from benchmarks._report import arguments, table, write
-from thinleaf import AdaptiveSoftmaxTreeClassifier, LabelTreeClassifier, RecallTreeClassifier
+from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
+    LabelTreeClassifier,
+    RecallTreeClassifier,
+    SoftmaxForestClassifier,
+    SoftmaxTreeClassifier,
+)
 from thinleaf.comparison import Split
 from thinleaf.comparison.measure import N_SINGLE, measure
 from thinleaf.comparison.peers import PEERS, Peer
@@ -37,6 +43,29 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         }
     },
 }  # fmt: skip
+FORESTS: dict[str, tuple[Any, int]] = {
+    "letter": (AdaptiveSoftmaxTreeClassifier(router_ridge=1.0, leaf_ridge=0.1), 32),
+    "fontglyph1000": (
+        SoftmaxTreeClassifier(
+            depth=6, leaf_classes=60, router_ridge=50.0, leaf_ridge=1.0, tol=1e-3, max_sweeps=8
+        ),
+        8,
+    ),
+    "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 16),
+    "icd10cm": (
+        SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=6, leaf_classes=80, max_sweeps=3), 8
+    ),
+    "wordnet_hypernym": (AdaptiveSoftmaxTreeClassifier(max_sweeps=3), 4),
+    "bible_verse": (
+        SoftmaxTreeClassifier(
+            **adaptive_sets.TEXT | {"leaf_ridge": 0.03},
+            depth=8, leaf_classes=300, max_sweeps=2, overlap=0.05,
+        ),
+        4,
+    ),
+}  # fmt: skip
+"""The trees of a set's forest, and their number."""
+
 BEAMS = (2, 4)
 SLOW = {
     "fontglyph1000": ("LightGBM",),
@@ -72,6 +101,37 @@ class OtherBeam(Ours):
         self.predictor = self.model.freeze(beam=self.beam)
 
 
+class Prefix(Ours):
+    """The first trees of a forest that has been fitted."""
+
+    def __init__(self, model: Any, n_trees: int, beam: int = 1) -> None:
+        trees = "1 tree" if n_trees == 1 else f"{n_trees} trees"
+        super().__init__(f"forest, {trees}" + (f", beam {beam}" if beam > 1 else ""), model, beam)
+        self.n_trees = n_trees
+
+    def rehearse(self, split: Split) -> None:
+        """Do nothing: it has been called."""
+
+    def fit(self, split: Split) -> None:
+        """Take the first trees."""
+        self.predictor = self.model.freeze(beam=self.beam).prefix(self.n_trees)
+
+
+def forests(name: str) -> list[Ours]:
+    """Return a forest of a set, then its first 1, 2, 4, … trees, and all of them with beams."""
+    if name not in FORESTS:
+        return []
+    tree, n = FORESTS[name]
+    forest = SoftmaxForestClassifier(tree, n, random_state=0, n_jobs=1)
+    firsts = [2**i for i in range(n.bit_length()) if 2**i < n]
+    beams = BEAMS if name in TEXT_SETS else ()
+    return [
+        Ours(f"forest, {n} trees", forest),
+        *(Prefix(forest, m) for m in firsts),
+        *(Prefix(forest, n, beam) for beam in beams),
+    ]
+
+
 def ours(name: str) -> list[Ours]:
     """Return our models for a set; settings as in the other benchmarks."""
     settings = SETTINGS[name] if name in SETTINGS else adaptive_sets.SETTINGS[name]
@@ -83,6 +143,7 @@ def ours(name: str) -> list[Ours]:
         models.append(Ours(f"AST, {variant}", tree))
         if name in TEXT_SETS:
             models += [OtherBeam(f"AST, {variant}, beam {beam}", tree, beam) for beam in BEAMS]
+    models += forests(name)
     models.append(Ours("Recall Tree", RecallTreeClassifier(random_state=0)))
     if name in TEXT_SETS:
         models.append(Ours("label tree, on raw texts", LabelTreeClassifier(random_state=0)))
@@ -99,7 +160,7 @@ def peers(name: str, split: Split) -> list[Peer]:
 def row(system: System, split: Split) -> list[Any]:
     """Return a row of the table."""
     figures = measure(system, split)
-    seconds = "as above" if isinstance(system, OtherBeam) else figures.train_seconds
+    seconds = "as above" if isinstance(system, OtherBeam | Prefix) else figures.train_seconds
     latencies = [figures.single_us, figures.batch_us]
     return [system.name, 100 * figures.error, *latencies, figures.bytes, seconds]
 
@@ -139,8 +200,8 @@ def main() -> None:
             f"Ours and other libraries on {data.name}",
             f"{split.y_train.size:,} rows, {split.n_classes:,} classes; one thread, one seed; "
             f"single: best of up to 7 passes over {N_SINGLE:,} test rows. The first "
-            f"{len(our_models)} are ours; those with a beam are the model above them. Peers are "
-            "near their defaults, not tuned."
+            f'{len(our_models)} are ours; those with "as above" are parts of a model above '
+            "them, or it with a beam. Peers are near their defaults, not tuned."
             + (f" Not run, because training takes hours: {', '.join(slow)}." if slow else ""),
             table(COLUMNS, with_front(rows)),
             suffix=data.name,
