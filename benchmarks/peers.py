@@ -47,9 +47,9 @@ FORESTS: dict[str, tuple[Any, int]] = {
     "letter": (AdaptiveSoftmaxTreeClassifier(router_ridge=1.0, leaf_ridge=0.1), 32),
     "fontglyph1000": (
         SoftmaxTreeClassifier(
-            depth=6, leaf_classes=60, router_ridge=50.0, leaf_ridge=1.0, tol=1e-3, max_sweeps=8
+            depth=9, leaf_classes=20, router_ridge=10.0, leaf_ridge=0.5, tol=1e-3, max_sweeps=8
         ),
-        8,
+        16,
     ),
     "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 16),
     "icd10cm": (
