@@ -89,7 +89,7 @@ def lower_error(
     p = (lower + higher) / 200
     noise = 100 * math.sqrt(2 * p * (1 - p) / n_rows)
     ours = f"{number(lower)} against {number(higher)} %"
-    if 0 < higher - lower <= noise:
+    if abs(higher - lower) <= noise:
         why_not = f"the difference is within its standard error of {noise:.2f} points"
     return Check(what, paper, ours, higher - lower > noise, why_not)
 
