@@ -1,8 +1,8 @@
 """What the page says of one table or figure: the data, the paper's numbers beside ours, verdicts.
 
 A verdict is a rule applied to numbers of committed results. A claim that one error is lower than
-another holds if the difference is larger than its standard error, as if each model had test rows of
-its own; they have the same, so the rule is strict.
+another holds if the difference is larger than two standard errors, as if each model had test rows
+of its own; they have the same, and what the seeds of training do is not counted in.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def at_most(what: str, paper: float, ours: float, why_not: str = "", unit: str =
 def lower_error(
     what: str, paper: str, lower: float, higher: float, n_rows: int, why_not: str = ""
 ) -> Check:
-    """Check that one error in percent is lower than another, by more than the standard error."""
+    """Check that one error in percent is lower than another, by more than two standard errors."""
     p = (lower + higher) / 200
-    noise = 100 * math.sqrt(2 * p * (1 - p) / n_rows)
+    noise = 200 * math.sqrt(2 * p * (1 - p) / n_rows)
     ours = f"{number(lower)} against {number(higher)} %"
     if abs(higher - lower) <= noise:
-        why_not = f"the difference is within its standard error of {noise:.2f} points"
+        why_not = f"the difference is within two standard errors, {noise:.2f} points"
     return Check(what, paper, ours, higher - lower > noise, why_not)
 
 

@@ -62,7 +62,7 @@ each of which names its command and machine; `DATA` is a directory of data sets.
 
 - A verdict is a rule in code. A number of the paper is reproduced if ours is no worse; that is only
   asked where the data is the same. A claim that one model errs less than another is reproduced if
-  the difference in our runs is larger than its standard error.
+  the difference in our runs is larger than two standard errors of counting errors on test rows.
 - Where the original data is not available, other data stands in. Then numbers do not compare, but
   claims do. fontglyph1000 has the shape of ALOI, but is not ALOI.
 - Many of the papers' figures are curves without numbers; what the papers say of them is checked."""

@@ -1,7 +1,8 @@
 """Paper 001, table 1: three ways to count a class that the leaf lacks, whose loss is infinite.
 
-Complete trees of fixed depth from random hyperplanes, without overlap, as in the paper. Letter and
-fontglyph1000 stand in for ALOI, icd10cm for WIKI-Small.
+Complete trees of fixed depth from random hyperplanes, without overlap, as the paper's on ALOI; on
+WIKI-Small, its trees start from clusters of classes. Letter and fontglyph1000 stand in for ALOI,
+icd10cm for WIKI-Small.
 """
 
 from __future__ import annotations

@@ -69,12 +69,19 @@ def section() -> Section:
         checks += [
             lower(f"{name}: a prediction takes longer than LOMTree's", "typically", single[lom],
                   single[tree], "its paths are deeper, and ours are packed", " µs"),
-            lower(f"{name}: a prediction is faster than one-against-all's",
-                  "with many classes: about 300 times on ODP, slower on ALOI", single[tree],
-                  single[flat], unit=" µs"),
-            lower(f"{name}: training is faster than one-against-all's (examples a second)",
-                  "with many classes", speed[flat], speed[tree]),
         ]  # fmt: skip
+        if STANDS_IN[name] == "ALOI":
+            checks.append(lower(f"{name}: a prediction is slower than one-against-all's",
+                                "slower on ALOI", single[flat], single[tree],
+                                "ours is compiled and packed; one-against-all has a product for "
+                                "every class", " µs"))  # fmt: skip
+        else:
+            checks += [
+                lower(f"{name}: a prediction is faster than one-against-all's",
+                      "about 300 times on ODP", single[tree], single[flat], unit=" µs"),
+                lower(f"{name}: training is faster than one-against-all's (examples a second)",
+                      "with many classes", speed[flat], speed[tree]),
+            ]  # fmt: skip
     return Section(
         "Figure 4: Recall Tree, LOMTree, one-against-all",
         [RESULT],

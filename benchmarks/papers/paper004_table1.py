@@ -24,7 +24,9 @@ PAPER = {  # d, model, arity: P@1 in percent
     (200, "learned", 20): 36.6,
 }
 N_TEST = {"icd10cm": 8864, "debian_paths": 40_526, "bible_verse": 30_929}
-WHY = {"debian_paths": "a path names its package: on held-out rows no kind of tree mattered"}
+WHY = {
+    "debian_paths": "not known; all classes have 20 rows, which makes a Huffman tree a balanced one"
+}
 
 
 def _cells(part: Table) -> dict[tuple[int, str, int], dict[str, Any]]:
@@ -60,7 +62,7 @@ def _checks(name: str, part: Table) -> list[Check]:
             )
         single = "µs a text (single)"
         learned, fast = cells.get((dim, "learned", 5)), cells.get((dim, "fastText hs", 2))
-        if learned and fast:
+        if learned and fast and dim == 50:  # with 200, the paper's takes 3 minutes and 1
             checks.append(lower(f"{name}, d = {dim}: learned trees (M = 5) predict no slower than "
                                 "fastText", "1 against 1 minute", learned[single],
                                 fast[single], unit=" µs"))  # fmt: skip
