@@ -88,10 +88,12 @@ def test_adagrad_shows_passes(capsys):
     assert capsys.readouterr().err.count("train loss") == 2
 
 
-def test_too_few_steps_are_a_warning():
+@pytest.mark.parametrize("name", ["flat", "one-vs-all", "mach", "ds"])
+def test_too_few_steps_are_a_warning(name):
     X, y = problem()
+    clf = clone(baselines()[name]).set_params(max_newton=1, tol=0.0, ridge=1e-9)
     with pytest.warns(UserWarning, match="raise max_newton"):
-        FlatSoftmaxClassifier(max_newton=1, tol=0.0, ridge=1e-9).fit(X, y)
+        clf.fit(X, y)
 
 
 # -- one-vs-all ------------------------------------------------------------------------------------
@@ -203,6 +205,14 @@ def test_joint_features_of_terms():
     np.testing.assert_allclose(joint.scorer(w).scores(data.X), scores, rtol=1e-5, atol=1e-8)
 
 
+def test_joint_features_are_computed_in_parts(monkeypatch):
+    data = terms()
+    joint, classes = TermMap.of(data), np.arange(data.n_rows, dtype=np.int32) % 4
+    whole = joint.pairs(data.X, classes)
+    monkeypatch.setattr("thinleaf.baselines.double_sampling._MAX_TERMS", 15)
+    np.testing.assert_array_equal(joint.pairs(data.X, classes), whole)
+
+
 def test_joint_features_of_dense_rows():
     data = blobs(0, kind="dense")
     joint = joint_map(data)
@@ -242,7 +252,7 @@ def test_weights_are_those_of_a_logistic_regression_on_differences():
     joint = joint_map(data)
     rows, adversaries = draw_pairs(data, 5, 99, np.random.default_rng(0))
     precision = Precision(1e-12, 200)
-    w = fit_weights(joint, data, (rows, adversaries), Penalty(0.0, 0.5), precision)
+    w, _ = fit_weights(joint, data, (rows, adversaries), Penalty(0.0, 0.5), precision)
     X = dense_of(data.X)
     own = [joint_by_hand(data, X[i], data.y[i]) for i in rows]
     other = [joint_by_hand(data, X[i], c) for i, c in zip(rows, adversaries, strict=True)]
@@ -350,6 +360,23 @@ def test_bad_questions(name):
         clf.label_proba(X, y[:3])
     with pytest.raises(ValueError, match="not seen in fit"):
         clf.label_proba(X, y + 100)
+
+
+@formats
+@pytest.mark.parametrize("name", ["mach", "ds"])
+def test_one_sample(name, kind):
+    X, y = problem(kind=kind)
+    clf = clone(baselines()[name]).fit(X, y)
+    expected = clf.predict(X)
+    for i in range(10):
+        row = (X[i].indices, X[i].data) if sp.issparse(X) else (X[i],)
+        assert clf.predict_one(*row) == expected[i]
+    with pytest.raises(ValueError, match="was fitted to"):
+        clf.predict_one(np.ones(99))
+    with pytest.raises(ValueError, match="was fitted to"):
+        clf.predict_one([99], [1.0])
+    with pytest.raises(ValueError, match="2 indices, but 1 values"):
+        clf.predict_one([0, 1], [1.0])
 
 
 def test_rows_are_scored_in_parts(monkeypatch):

@@ -10,7 +10,8 @@ adversary classes (κ).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,11 +21,13 @@ from thinleaf.inputs import as_matrix
 from thinleaf.kernels.rows import CSR, Rows, take_rows
 from thinleaf.objective import Penalty
 from thinleaf.solvers.logistic import solve_logistic
-from thinleaf.solvers.problem import NodeProblem, Precision
+from thinleaf.solvers.problem import NodeProblem, NodeSolution, Precision
 from thinleaf.tao import TrainingData
 
 _CHUNK = 1 << 14
 """Pairs whose joint features are computed together."""
+_MAX_TERMS = 1 << 22
+"""Terms of their classes, all told, that are looked at together."""
 
 
 class Scorer(Protocol):
@@ -116,6 +119,12 @@ class TermMap:
         """Return φ of each row with its class, of shape (n_rows, n_joint)."""
         rows = as_matrix(X)
         places = self._with_data(np.arange(1, self.counts.nnz + 1, dtype=ACCUM))
+        part = np.cumsum(np.diff(self.counts.indptr)[classes], dtype=np.int64) // _MAX_TERMS
+        cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), classes.size]
+        parts = [slice(*cut) for cut in pairwise(cuts)]
+        return np.concatenate([self._pairs(rows[at], classes[at], places) for at in parts])
+
+    def _pairs(self, rows: Any, classes: IndexArray, places: sp.csr_matrix) -> AccumArray:
         shared = sp.csr_matrix(_presence(rows).multiply(places[classes]))
         at = shared.data.astype(np.int64) - 1
         row_of = np.repeat(np.arange(classes.size), np.diff(shared.indptr))
@@ -253,7 +262,7 @@ def fit_weights(
     pairs: tuple[IndexArray, IndexArray],
     penalty: Penalty,
     precision: Precision,
-) -> AccumArray:
+) -> tuple[AccumArray, list[NodeSolution]]:
     """Solve the binary problem that pairs make.
 
     Joint features are scaled to mean square one before, so that the penalty treats them alike.
@@ -269,10 +278,12 @@ def fit_weights(
     Returns
     -------
     w : ndarray of shape (n_joint,)
+    solutions : list of NodeSolution
+        How the solver ended; of no pairs, none.
     """
     rows, adversaries = pairs
     if rows.size == 0:
-        return np.zeros(joint.n_joint, dtype=ACCUM)
+        return np.zeros(joint.n_joint, dtype=ACCUM), []
     difference = np.empty((rows.size, joint.n_joint), dtype=ACCUM)
     for begin in range(0, rows.size, _CHUNK):
         at = slice(begin, begin + _CHUNK)
@@ -288,7 +299,7 @@ def fit_weights(
     )
     solution = solve_logistic(problem, None, precision)
     w: AccumArray = solution.weights[:, 0] / scale
-    return w
+    return w, [solution]
 
 
 def joint_map(data: TrainingData) -> JointMap:

@@ -22,7 +22,7 @@ from thinleaf.objective import Penalty
 from thinleaf.packing import pack
 from thinleaf.predictor import FrozenTree
 from thinleaf.probability import Outside
-from thinleaf.solvers.problem import Precision
+from thinleaf.solvers.problem import NodeSolution, Precision
 from thinleaf.tao import TrainingData
 
 Merge: TypeAlias = Literal["mean", "median", "min"]
@@ -51,17 +51,18 @@ class Mach:
         penalty: Penalty,
         precision: Precision,
         executor: Executor,
-    ) -> Mach:
-        """Fit a softmax for each row of ``buckets``."""
+    ) -> tuple[Mach, list[NodeSolution]]:
+        """Fit a softmax for each row of ``buckets``; return how the solver ended, too."""
         n_buckets = int(buckets.max()) + 1
 
-        def solve(own: IndexArray) -> FrozenTree:
+        def solve(own: IndexArray) -> tuple[FrozenTree, NodeSolution]:
             merged = TrainingData(data.X, own[data.y], data.weight, n_buckets)
-            tree, _ = flat_softmax(merged, penalty, precision)
+            tree, solution = flat_softmax(merged, penalty, precision)
             packed = pack(tree, Outside.of(tree, None, 0.0), sparse=isinstance(data.X, CSR))
-            return FrozenTree(packed, np.arange(n_buckets))
+            return FrozenTree(packed, np.arange(n_buckets)), solution
 
-        return cls(buckets, executor.map(solve, list(buckets)))
+        softmaxes, solutions = zip(*executor.map(solve, list(buckets)), strict=True)
+        return cls(buckets, softmaxes), list(solutions)
 
     @property
     def n_buckets(self) -> int:

@@ -112,6 +112,8 @@ def _probabilities(p: tuple[AccumArray, AccumArray] | None) -> dict[str, Any]:
     if p is None:
         return {}
     smooth, held = p
+    if smooth.size == 0:
+        return {}
     covered = perplexity(held)
     whole = perplexity(smooth)
     return {

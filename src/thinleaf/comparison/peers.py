@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -402,7 +401,10 @@ class Pecos(Peer):
         np.save(f"{folder.name}/y.npy", split.y_train)
         script = Path(__file__).with_name("pecos_script.py")
         command = [os.environ["PECOS_PYTHON"], str(script), folder.name]
-        subprocess.run(command, check=True, stdout=sys.stderr)
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            last = (done.stderr.strip() or "no message").splitlines()[-1]
+            raise RuntimeError(f"{command[0]} failed: {last}")
         with np.load(f"{folder.name}/out.npz") as out:
             self.out = {name: out[name] for name in out.files}
         folder.cleanup()

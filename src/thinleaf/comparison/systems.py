@@ -168,7 +168,8 @@ class Ours(System):
                 "flops": frozen_mean_flops(self.predictor, as_rows(split.X_test)),
             }
         if isinstance(self.model, LabelTreeClassifier):
-            return {"depth": self.model.model_.tree.depth}
+            tree = self.model.model_.tree
+            return {"depth": tree.depth, "leaves": tree.n_labels, "mean_leaf_classes": 1.0}
         shape = {"flops": self.model.mean_flops(split.X_test)}
         if isinstance(self.model, MACHClassifier):
             mach = self.model.model_
@@ -181,22 +182,20 @@ class Ours(System):
         X = self._rows(split, "test")
         if self._takes_texts:
             return list(X[:n])
-        if not isinstance(self.predictor, FrozenTree):
+        if isinstance(self.model, LabelTreeClassifier):
             return [X[i : i + 1] for i in range(n)]
-        if not self.predictor.packed.sparse:
+        if not split.sparse:
             return [X[i].copy() for i in range(n)]
         parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in range(n)]
         return [(X.indices[own].astype(INDEX), X.data[own]) for own in parts]
 
     def one(self) -> Callable[[Any], Any]:
         """Return the fastest call for a prepared sample."""
-        if isinstance(self.predictor, FrozenTree):
-            call = self.predictor.predict_one
-            return (lambda pair: call(*pair)) if self.predictor.packed.sparse else call
-        if self._takes_texts:
-            return self.model.predict_one  # type: ignore[no-any-return]
-        predict = self.model.predict
-        return lambda row: predict(row)[0]
+        if isinstance(self.model, LabelTreeClassifier) and not self._takes_texts:
+            predict = self.model.predict
+            return lambda row: predict(row)[0]
+        call: Callable[..., Any] = self.predictor.predict_one
+        return lambda sample: call(*sample) if isinstance(sample, tuple) else call(sample)
 
     def nbytes(self) -> int:
         """Return the size of the arrays, or of the file where there is no such figure."""

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from thinleaf._dtypes import AccumArray
 from thinleaf.baselines.double_sampling import Scorer, draw_pairs, fit_weights, joint_map
 from thinleaf.estimators.linear import SOLVING
-from thinleaf.estimators.reading import read_training
+from thinleaf.estimators.reading import read_training, warn_unsolved
 from thinleaf.estimators.scoring import BaseScoringClassifier
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.execution import executor_for
@@ -123,7 +123,9 @@ class DoubleSamplingClassifier(BaseScoringClassifier):
         pairs = draw_pairs(data, self.n_examples, self.n_adversaries, rng)
         penalty, precision = Penalty(self.l1, self.ridge), Precision(self.tol, self.max_newton)
         with executor_for(1):  # linear algebra on one thread, so that sums are the same everywhere
-            self.w_ = fit_weights(joint, data, pairs, penalty, precision)
+            w, solutions = fit_weights(joint, data, pairs, penalty, precision)
+        warn_unsolved(solutions, self.max_newton)
+        self.w_ = w
         self.scorer_ = joint.scorer(self.w_)
         self.classes_ = classes
         return self

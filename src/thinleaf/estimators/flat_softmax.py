@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf.baselines.adagrad import Steps, descend
 from thinleaf.baselines.linear import flat_softmax
 from thinleaf.estimators.linear import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
 from thinleaf.estimators.progress import PassLines
+from thinleaf.estimators.reading import warn_unsolved
 from thinleaf.estimators.tao import LEAF_RIDGE, seed_sequence
 from thinleaf.execution import executor_for
 from thinleaf.tree import Tree
@@ -148,14 +147,14 @@ class FlatSoftmaxClassifier(BaseLinearClassifier):
                 penalty = self._penalty(data, LEAF_RIDGE)
                 tree, solution = flat_softmax(data, penalty, self._precision())
                 self.n_iter_ = solution.n_iter
-                history = [{"objective": solution.objective, "converged": solution.converged}]
-                if not solution.converged:
-                    warnings.warn(
-                        f"the softmax is not solved after {self.max_newton} Newton steps: raise "
-                        "max_newton, tol or ridge",
-                        ConvergenceWarning,
-                        stacklevel=2,
-                    )
+                history = [
+                    {
+                        "objective": solution.objective,
+                        "n_iter": solution.n_iter,
+                        "converged": solution.converged,
+                    }
+                ]
+                warn_unsolved([solution], self.max_newton)
             else:
                 rng = np.random.default_rng(seed_sequence(self.random_state))
                 steps = Steps(self.n_passes, self.batch_size, self.learning_rate)

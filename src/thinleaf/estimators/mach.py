@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from thinleaf._dtypes import AccumArray
 from thinleaf.baselines.mach import Mach, Merge, as_probabilities, draw_buckets
 from thinleaf.estimators.linear import CLASS_WEIGHT, SOLVING, penalty_of
-from thinleaf.estimators.reading import read_training
+from thinleaf.estimators.reading import read_training, warn_unsolved
 from thinleaf.estimators.scoring import BaseScoringClassifier
 from thinleaf.estimators.tao import LEAF_RIDGE, seed_sequence
 from thinleaf.execution import executor_for
@@ -138,7 +138,9 @@ class MACHClassifier(BaseScoringClassifier):
         penalty = penalty_of(self.l1, self.ridge, LEAF_RIDGE * mean_square_norm(data.X))
         precision = Precision(self.tol, self.max_newton)
         with executor_for(self.n_jobs) as executor:
-            self.model_ = Mach.fit(data, buckets, penalty, precision, executor)
+            model, solutions = Mach.fit(data, buckets, penalty, precision, executor)
+        warn_unsolved(solutions, self.max_newton)
+        self.model_ = model
         self.classes_ = classes
         return self
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from thinleaf.baselines.linear import one_vs_all
 from thinleaf.estimators.linear import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
+from thinleaf.estimators.reading import warn_unsolved
 from thinleaf.estimators.tao import ROUTER_RIDGE
 from thinleaf.execution import executor_for
 
@@ -110,5 +111,6 @@ class OneVsAllClassifier(BaseLinearClassifier):
             {"objective": s.objective, "n_iter": s.n_iter, "converged": s.converged}
             for s in solutions
         ]
+        warn_unsolved(solutions, self.max_newton)
         self._keep(tree, data, classes, history)
         return self

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from thinleaf._dtypes import PARAM, AnyArray
 from thinleaf.inputs import as_rows, as_weights, class_ids
+from thinleaf.solvers.problem import NodeSolution
 from thinleaf.tao import TrainingData, canonical
 
 
@@ -53,3 +57,15 @@ def read_training(
     if not used.all():
         X, ids, weight = X[used], ids[used], weight[used]
     return canonical(TrainingData(as_rows(X), ids, weight, classes.size)), classes
+
+
+def warn_unsolved(solutions: Sequence[NodeSolution], max_newton: int) -> None:
+    """Warn if some problems were not solved to the tolerance asked for."""
+    n_left = sum(not solution.converged for solution in solutions)
+    if n_left:
+        warnings.warn(
+            f"{n_left} of {len(solutions)} problems are not solved after {max_newton} Newton "
+            "steps: raise max_newton, tol or ridge",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thinleaf._dtypes import ACCUM, PARAM, AccumArray, AnyArray
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray
 from thinleaf.estimators.surface import SparseInputClassifier
-from thinleaf.inputs import as_rows, check_top_k, ids_of_rows
-from thinleaf.kernels.rows import Rows, n_rows_of, take_rows
+from thinleaf.inputs import as_rows, check_top_k, dense_row, ids_of_rows, pairs
+from thinleaf.kernels.rows import CSR, Rows, n_rows_of, take_rows
 
 _MAX_SCORES = 1 << 22
 """Scores that are held at a time."""
@@ -29,6 +29,7 @@ class BaseScoringClassifier(SparseInputClassifier, BaseEstimator):  # type: igno
     """
 
     classes_: AnyArray
+    n_features_in_: int
 
     @abstractmethod
     def _scores(self, X: Rows) -> AccumArray:
@@ -52,6 +53,40 @@ class BaseScoringClassifier(SparseInputClassifier, BaseEstimator):  # type: igno
         best = [scores.argmax(axis=1) for _, scores in self._parts(self._rows(X))]
         labels: AnyArray = self.classes_[np.concatenate(best)]
         return labels
+
+    def predict_one(self, x: Any, values: Any = None) -> Any:
+        """Return the label of one sample; only its width is checked.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+            A dense row; or, with ``values``, the ascending indices of the nonzero features.
+        values : ndarray of the shape of ``x``, optional
+
+        Returns
+        -------
+        label
+        """
+        check_is_fitted(self)
+        rows: Rows
+        if values is None:
+            rows = dense_row(x)[None]
+            width = rows.shape[1]
+            fits = width == self.n_features_in_
+        else:
+            indices, values = pairs(x, values)
+            width = int(indices.max(initial=-1)) + 1
+            fits = width <= self.n_features_in_ and int(indices.min(initial=0)) >= 0
+            if indices.size != values.size:
+                raise ValueError(f"{indices.size} indices, but {values.size} values")
+            ends = np.array([0, indices.size], dtype=INDEX)
+            rows = CSR(ends, indices, values, self.n_features_in_)
+        if not fits:
+            raise ValueError(
+                f"the sample has {width} features, but {type(self).__name__} was fitted to "
+                f"{self.n_features_in_}"
+            )
+        return self.classes_[self._scores(rows).argmax()]
 
     def predict_proba(self, X: Any) -> AccumArray:
         """Return the probability of every class; rows sum to one.
