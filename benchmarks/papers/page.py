@@ -140,8 +140,9 @@ def _fronts() -> list[str]:
     headers = ["set", "one of ours is on the front", "ours on the front", "others on the front"]
     return [
         "## Error against latency",
-        "The front of each data set, of error in percent and µs of a single prediction, when all "
-        "installed peers run beside ours, on one thread and near their defaults.",
+        "The front of each data set, of error in percent and µs of a single prediction, when the "
+        "installed peers run beside ours, on one thread and near their defaults. Those that are "
+        "left out for the time that training takes are named below.",
         table(headers, rows),
         "\n".join(f"- {_source(name)}{_left_out(result)}" for name, result in found.items()),
     ]
