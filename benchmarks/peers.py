@@ -56,7 +56,7 @@ FORESTS: dict[str, tuple[Any, int]] = {
         ),
         16,
     ),
-    "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 16),
+    "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 8),
     "icd10cm": (
         SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=6, leaf_classes=80, max_sweeps=3), 8
     ),
