@@ -77,6 +77,7 @@ def plot_frontier(points: Mapping[str, Point], ax: Axes | None = None) -> Axes:
         filled = colour if name in front else "none"
         ax.scatter(
             [latency], [error], marker=marker, edgecolors=colour, facecolors=filled, zorder=2,
+            clip_on=False,
             label=name,
         )  # fmt: skip
     ax.set_xscale("log")
