@@ -5,11 +5,14 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.estimator_cases import formats, problem
 from thinleaf import LabelTree, LabelTreeClassifier, LabelTreeLanguageModel
+from thinleaf.estimators import label_tree
 from thinleaf.labeltree.bilinear import Contexts, LogBilinear
 from thinleaf.labeltree.kinds import balanced, huffman
 from thinleaf.labeltree.outputs import FlatOutput, TreeOutput
@@ -171,11 +174,99 @@ def test_inputs_that_make_no_sense():
     clf = quick(epochs=1).fit(X, y)
     with pytest.raises(ValueError, match="fitted to texts"):
         clf.predict(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="k must be"):
-        clf.predict_topk(X, 0)
+    for k in (0, -1, 9, 1.5, True):
+        with pytest.raises(ValueError, match="k must be"):
+            clf.predict_topk(X, k)
     rows = quick(epochs=1).fit(*problem())
     with pytest.raises(ValueError, match="for models of texts"):
         rows.predict_one("a text")
+    with pytest.raises(NotFittedError):
+        quick().predict_one("a text")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_texts_and_labels_that_are_missing(missing):
+    X, y = texts()
+    clf = quick(epochs=1).fit(X, y)
+    for bad in ([missing, *X[1:]], [*X[:-1], missing]):
+        with pytest.raises(ValueError, match="texts must be strings"):
+            quick().fit(bad, y)
+        with pytest.raises(ValueError, match="texts must be strings"):
+            clf.predict(bad)
+    with pytest.raises(ValueError, match="must be a string"):
+        clf.predict_one(missing)
+    labels = y.astype(object)
+    labels[3] = missing
+    with pytest.raises(ValueError, match=r"labels must all be|contains NaN"):
+        quick().fit(X, labels)
+    with pytest.raises(ValueError, match=r"labels must all be|contains NaN"):
+        quick().fit(np.eye(y.size), labels)
+
+
+@pytest.mark.parametrize("kind", ["texts", "dense"])
+def test_each_row_has_one_label(kind):
+    X, y = texts() if kind == "texts" else problem()
+    clf = quick(epochs=1).fit(X, y)
+    for bad in (y[:-1], y[:0], np.r_[y, y], y[:, None]):
+        for method in (clf.label_proba, clf.inspect, clf.node_statistics):
+            with pytest.raises(ValueError, match="one label a row"):
+                method(X, bad)
+    for half in ({"X": X}, {"y": y}):
+        with pytest.raises(ValueError, match="give both X and y"):
+            clf.inspect(**half)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_no_texts_get_no_labels(n_jobs):
+    X, y = texts()
+    clf = quick(epochs=1, n_jobs=n_jobs).fit(X, y)
+    assert clf.predict([]).shape == (0,)
+    assert clf.predict([]).dtype == clf.classes_.dtype
+    assert clf.predict_proba(np.array([], dtype=object)).shape == (0, 8)
+    assert clf.predict_topk([], 3)[0].shape == (0, 3)
+    with pytest.raises(ValueError, match="fitted to texts"):
+        clf.predict(np.empty((0, 3)))
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_a_fit_that_does_not_end_leaves_what_there_was(monkeypatch):
+    X, y = problem()
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    words, labels = texts()
+    for first, second in [((frame, y), (X[:, :2], y)), ((words, labels), (X, y)),
+                          ((frame, y), (words, labels))]:  # fmt: skip
+        clf = quick(epochs=1).fit(*first)
+        before, state = clf.predict_proba(first[0]), set(vars(clf))
+        with pytest.raises(ValueError, match="raise arity or max_depth"):
+            clf.set_params(max_depth=1).fit(*second)
+        with monkeypatch.context() as patch:
+            patch.setattr(label_tree, "train", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                clf.set_params(max_depth=None).fit(*second)
+        np.testing.assert_array_equal(clf.predict_proba(first[0]), before)
+        assert set(vars(clf)) == state
+        clf.fit(*second)
+        assert hasattr(clf, "n_features_in_") == (second[0] is not words)
+        assert not hasattr(clf, "feature_names_in_")
+        assert clf.predict(second[0]).shape == second[1].shape
+    monkeypatch.setattr(label_tree, "train", interrupt)
+    clf = quick()
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+
+
+@pytest.mark.parametrize("tree", KINDS)
+def test_branches_that_no_label_can_take_are_not_made(tree):
+    X, y = problem()
+    clf = quick(epochs=2, tree=tree, arity=10**9).fit(X, y)
+    assert clf.model_.tree.children.shape == (1, clf.classes_.size)
+    as_wide = quick(epochs=2, tree=tree, arity=clf.classes_.size + 3).fit(X, y)
+    np.testing.assert_array_equal(as_wide.predict_proba(X), clf.predict_proba(X))
 
 
 def test_texts_without_known_words_get_an_answer():
@@ -238,6 +329,63 @@ def test_rare_and_unknown_words():
     assert np.isfinite(model.perplexity(["the quagga sat"]))
     closed = language_model(epochs=1).fit(LINES)
     assert closed.log_likelihood(["the quagga sat"]).size == 3  # without the quagga
+
+
+def test_words_and_contexts_that_make_no_sense():
+    for bad in ([["a", None]], [[1, 2]], [None], [3]):
+        with pytest.raises(ValueError, match="words must be strings"):
+            language_model().fit(bad)
+    model = language_model(epochs=1).fit(LINES)
+    with pytest.raises(ValueError, match="not one string"):
+        model.predict_topk("the cat")
+    for k in (0, -1, len(model.vocabulary_) + 1):
+        with pytest.raises(ValueError, match="k must be"):
+            model.predict_topk(["the cat"], k)
+    assert model.predict_topk([], 2)[0].shape == (0, 2)
+
+
+@pytest.mark.parametrize("tree", ["flat", "learned"])
+def test_a_language_model_that_diverges_says_so(tree):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="lower learning_rate"):
+        language_model(tree=tree, learning_rate=1e30).fit(LINES)
+
+
+@pytest.mark.parametrize("tree", ["flat", "learned"])
+def test_a_language_model_that_does_not_end_leaves_what_there_was(tree, monkeypatch):
+    other = ["x y z", "y z"] * 5
+    model = language_model(epochs=1, tree=tree).fit(LINES)
+    before = model.log_likelihood(LINES)
+    unfitted = language_model(tree=tree)
+    with monkeypatch.context() as patch:
+        patch.setattr(LogBilinear, "step", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.set_params(n_context=3, dim=5).fit(other)
+        with pytest.raises(KeyboardInterrupt):
+            unfitted.fit(LINES)
+    with pytest.raises(NotFittedError):
+        unfitted.predict_topk(["the"], 1)
+    with pytest.raises(ValueError, match="raise arity or max_depth"):
+        model.set_params(tree="learned", arity=2, max_depth=1).fit(other)
+    np.testing.assert_array_equal(model.log_likelihood(LINES), before)
+    assert "cat" in model.vocabulary_
+    assert model.predict_topk(["the"], 2)[0].shape == (1, 2)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_steps_follow_every_assignment(epochs, monkeypatch):
+    done = []
+    for name in ("train", "assign"):
+        method = getattr(TreeOutput, name)
+        monkeypatch.setattr(
+            TreeOutput,
+            name,
+            lambda self, *given, name=name, method=method: (
+                done.append(name) or method(self, *given)
+            ),
+        )
+    language_model(epochs=epochs, n_assignments=3).fit(LINES)
+    assert done.count("assign") == (2 if epochs == 1 else 3)
+    assert done[-1] == "train"
 
 
 def test_contexts_stay_within_their_sequence():

@@ -85,7 +85,143 @@ def test_a_state_carries_the_tree(arity, max_depth):
     other.load_state_dict(torch.load(buffer, weights_only=True))
     np.testing.assert_array_equal(other.tree.children, layer.tree.children)
     torch.testing.assert_close(other.log_prob(X), layer.log_prob(X))
+
+
+def clusters(n_classes=30, dim=8, n=600):
+    """Return rows that are easy to tell apart."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(n) % n_classes
+    centres = 2 * torch.randn(n_classes, dim, generator=generator)
+    return centres[y] + 0.2 * torch.randn(n, dim, generator=generator), y
+
+
+def trained(arity, max_depth):
+    X, y = clusters()
+    layer = LabelTreeSoftmax(8, 30, arity, max_depth)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+    for _ in range(80):
+        optimizer.zero_grad()
+        layer(X, y).loss.backward()
+        optimizer.step()
+    return layer
+
+
+@pytest.mark.parametrize(("arity", "max_depth"), [(None, 2), (3, None), (2, None)])
+def test_an_update_after_loading_destroys_nothing(arity, max_depth):
+    """Without examples the tree stays; with few of few classes, the others stay."""
+    layer, (X, y) = trained(arity, max_depth), clusters()
+    other = LabelTreeSoftmax(8, 30, arity, max_depth, seed=3)
+    other.load_state_dict(layer.state_dict())
+    before = other.eval()(X, y).loss.item()
+    assert before < 1.0  # by chance it is 3.4
+    tree = other.tree
     other.update_tree()
+    assert other.tree is tree
+    assert other(X, y).loss.item() == before
+    few = y < 5
+    other.train()(X[few][:20], y[few][:20])
+    other.update_tree()
+    assert other.eval()(X, y).loss.item() < before + 0.3
+
+
+def test_a_tree_that_is_not_learned_is_not_updated():
+    layer, (X, y) = layer_of(3, None, learned=False), data()
+    layer(X, y)
+    with pytest.raises(RuntimeError, match="learned=False"):
+        layer.update_tree()
+
+
+@pytest.mark.parametrize("slots", [[0, 1, 1], [0, 1, 99], [1, 0, 2], [0, -1, 1], [-1, -1, -1]])
+def test_a_state_with_impossible_slots_is_refused(slots):
+    layer = layer_of(3, None, n_classes=7)
+    assert layer.slots.tolist() == [0, 1, 2]
+    weight, state = layer.weight.detach().clone(), layer_of(3, None, n_classes=7).state_dict()
+    state["slots"], state["weight"] = torch.tensor(slots), state["weight"] + 1
+    with pytest.raises(ValueError, match=r"slots of a state|cannot separate|children must be"):
+        layer.load_state_dict(state)
+    torch.testing.assert_close(layer.weight.detach(), weight)
+
+
+HALVES = [torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_precision(dtype):
+    single, (X, y) = layer_of(None, 2), data()
+    layer = layer_of(None, 2).to(dtype)
+    assert layer.label_counts.dtype == torch.float32
+    expected = single(X, y)
+    for rows in (X, X.to(dtype)):
+        output, loss = layer(rows, y)
+        assert output.dtype == dtype
+        torch.testing.assert_close(output.float(), expected.output, atol=0.15, rtol=0.05)
+        loss.backward()
+    labels, scores = layer.topk(X, 3)
+    assert scores.dtype == dtype
+    torch.testing.assert_close(scores, layer.log_prob(X).gather(1, labels), atol=0.15, rtol=0.05)
+    layer.label_counts += 1e6
+    torch.testing.assert_close(layer.half().float().label_counts.sum(), torch.tensor(11e6 + 60))
+    layer.update_tree()
+    assert layer.to(dtype).predict(X).shape == (30,)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_autocast(dtype):
+    layer, (X, y) = layer_of(None, 2), data()
+    expected = layer(X, y)
+    expected.loss.backward()
+    gradient, layer.weight.grad = layer.weight.grad, None
+    with torch.autocast("cpu", dtype=dtype):
+        output, loss = layer(X.to(dtype), y)
+        torch.testing.assert_close(output, expected.output, atol=0.05, rtol=0.02)
+        torch.testing.assert_close(layer.log_prob(X), layer.log_prob(X.to(dtype)), atol=0.1, rtol=1)
+        assert layer.predict(X.to(dtype)).shape == (30,)
+    loss.backward()
+    torch.testing.assert_close(layer.weight.grad, gradient, atol=0.05, rtol=0.05)
+
+
+def test_scores_have_the_precision_of_the_layer():
+    layer, (X, y) = layer_of(3, None, dtype=torch.float64), data(200, dtype=torch.float64)
+    assert layer.topk(X, 2)[1].dtype == torch.float64
+    layer(X, y)
+    weight, before = layer.weight.detach().clone(), leaves(layer)
+    layer.update_tree()
+    stayed = [a for a, b in zip(before, leaves(layer), strict=True) if a == b]
+    assert stayed
+    assert all(torch.equal(layer.weight[leaf], weight[leaf]) for leaf in stayed)
+
+
+@pytest.mark.parametrize("shape", [(30, 3), (30, 5), (30,), (5, 6, 4), (), (4, 30)])
+@pytest.mark.parametrize("method", ["forward", "log_prob", "predict", "topk"])
+def test_inputs_of_another_shape_are_refused(shape, method):
+    layer, X = layer_of(3, None), torch.zeros(shape)
+    more = {"forward": (torch.zeros(shape[:-1], dtype=torch.long),), "topk": (2,)}
+    with pytest.raises(ValueError, match=r"input must have shape \(n, 4\) or \(4,\)"):
+        getattr(layer, method)(X, *more.get(method, ()))
+
+
+def test_one_input_is_like_one_of_many():
+    layer, (X, y) = layer_of(3, None), data()
+    torch.testing.assert_close(layer.log_prob(X[0]), layer.log_prob(X)[0])
+    assert layer.predict(X[0]) == layer.predict(X)[0]
+    for one, many in zip(layer.topk(X[0], 3), layer.topk(X, 3), strict=True):
+        torch.testing.assert_close(one, many[0])
+    with pytest.raises(ValueError, match="target must have shape"):
+        layer(X, y[:, None])
+    for k in (0, -1, 12, 1.5):
+        with pytest.raises(ValueError, match="k must be"):
+            layer.topk(X, k)
+
+
+def test_parameters_can_be_reset():
+    layer, (X, y) = layer_of(3, None), data()
+    layer(X, y)
+    layer.reset_parameters()
+    assert not layer.weight.any()
+    assert not layer.label_counts.any()
+    tree = layer.tree
+    layer.update_tree()
+    assert layer.tree is tree
 
 
 def leaves(layer) -> list[tuple[int, int]]:
@@ -143,8 +279,14 @@ def test_a_given_tree_and_bad_arguments():
         LabelTreeSoftmax(4, 11, max_depth=None)
     with pytest.raises(ValueError, match="tree has 11 labels"):
         LabelTreeSoftmax(4, 12, tree=tree, max_depth=None)
-    with pytest.raises(ValueError, match="at least 2"):
-        LabelTreeSoftmax(4, 1)
+    for arguments, options in [
+        ((4, 1), {}), ((0, 11), {}), ((4, 11, [2, 5]), {}), ((4, 11, 1), {}), ((4, 11, 3, 0), {}),
+        ((4, 11, 3, -1), {}), ((4, 11), {"criterion": "foo"}), ((4, 11), {"inertia": -3}),
+        ((4, 11), {"max_share": 0}),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=r"must be (an integer )?(one of|of at|at|above) "):
+            LabelTreeSoftmax(*arguments, **options)
+    assert LabelTreeSoftmax(4, 11, 10**6).weight.shape == (1, 11, 4)
     X, y = data()
     with pytest.raises(ValueError, match="targets must be in"):
         layer(X, y + 5)

@@ -356,6 +356,34 @@ def test_labels_that_stay_keep_their_tree():
     np.testing.assert_array_equal(origin, np.arange(tree.n_nodes))
 
 
+@given(seeds, st.integers(2, 60), arities, st.booleans())
+def test_labels_without_examples_stay(seed, n_labels, arity, limited):
+    """If none has any, and if others do not want their room."""
+    rng = np.random.default_rng(seed)
+    tree = balanced(n_labels, arity, rng)
+    options = {"max_depth": tree.depth if limited else None, "inertia": 2.0, "max_share": 1.5}
+    new = assign_labels(tree, Statistics.zeros(tree, 3), *parameters(tree, rng), **options).tree
+    np.testing.assert_array_equal(new.children, tree.children)
+    one = Statistics.zeros(tree, 3)
+    at = np.arange(tree.path_ptr[1])  # the first label is sent where it is
+    one.label_counts[0] = one.counts[at] = one.sum_probas[at, tree.path_branches[at]] = 1e4
+    new = assign_labels(tree, one, *parameters(tree, rng), **options).tree
+    np.testing.assert_array_equal(new.children, tree.children)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "current", "expected"),
+    [(3, [0, 0], [0, 0]), (2, [0, 0], [0, 1]), (2, [1, 0], [1, 0]), (2, [-1, 0], [1, 0])],
+)
+def test_labels_without_examples_take_the_room_that_is_left(capacity, current, expected):
+    """Of two children that have a label each, all like the first one better."""
+    child = np.array([0, 1, -1, -1], dtype=INDEX)
+    value, affinity = np.zeros((4, 2)), np.tile([-0.1, -0.2], (4, 1))
+    at = np.array([0, 1, *current], dtype=INDEX)
+    kernels.place_rest(value, affinity, 2, 4, 1, capacity, at, child)
+    assert child.tolist() == [0, 1, *expected]
+
+
 def test_node_quality_is_that_of_each_split():
     rng = np.random.default_rng(0)
     tree = balanced(9, 3, rng)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,14 @@ from thinleaf.estimators.progress import EpochLines
 from thinleaf.estimators.surface import SparseInputClassifier
 from thinleaf.estimators.tao import seed_sequence
 from thinleaf.execution import executor_for
-from thinleaf.inputs import as_rows, as_weights, class_ids, mean_square_norm
+from thinleaf.inputs import (
+    as_rows,
+    as_weights,
+    check_top_k,
+    class_ids,
+    ids_of_rows,
+    mean_square_norm,
+)
 from thinleaf.kernels.embedding import embed_rows
 from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of, rows_between
 from thinleaf.kernels.words import predict_text
@@ -55,7 +62,8 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
     dim : int
         Length d of the embeddings.
     arity : int
-        M, the number of children of a node. Wide trees have fewer errors, narrow ones are faster.
+        M, the number of children of a node; no more than there are labels are made. Wide trees have
+        fewer errors, narrow ones are faster.
     tree : {"learned", "huffman", "balanced", "clustering"} or LabelTree
         Of the fixed kinds, "huffman" minimises the expected depth, "balanced" is random, and
         "clustering" puts labels with similar examples together.
@@ -195,7 +203,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         importance: ParamArray | None = None
         if sample_weight is not None:
             X, y, importance = _weighted(X, y, sample_weight)
-        rows, labels, scale = self._read(X, y)
+        rows, labels, scale, features, names = self._read(X, y)
         classes = np.unique(labels)
         ids = class_ids(classes, labels)
         learned = isinstance(self.tree, str) and self.tree == "learned"
@@ -210,11 +218,19 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         with executor_for(self.n_jobs) as executor:
             trained = train(model, rows, ids, schedule, assigning, rng, executor, lines, importance)
         _check_finite(trained.model)
+        quality = node_quality(trained.model.tree, trained.statistics)
+        # all at once, so that a fit which fails or is interrupted leaves what there was
+        for name in ("n_features_in_", "feature_names_in_"):
+            if name in names:
+                setattr(self, name, names[name])
+            elif hasattr(self, name):
+                delattr(self, name)
+        self.features_ = features
         self.classes_ = classes
         self.model_ = trained.model
         self.class_count_ = np.bincount(ids, minlength=classes.size).astype(OFFSET)
         self.history_ = [record._asdict() for record in trained.history]
-        self.quality_ = node_quality(trained.model.tree, trained.statistics)
+        self.quality_ = quality
         return self
 
     # -- predictions -------------------------------------------------------------------------------
@@ -233,8 +249,8 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         -------
         labels, probabilities : ndarray of shape (n_rows, k)
         """
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+        check_is_fitted(self)
+        check_top_k(k, self.classes_.size)
         labels, scores = self._in_pieces(X, lambda rows: self.model_.topk(rows, int(k)))
         return self.classes_[labels], np.exp(scores.astype(np.float64))
 
@@ -252,14 +268,17 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
     def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
         """Return the probability of one given label for each row."""
         rows = self._rows(X)
-        ids = class_ids(self.classes_, np.asarray(y))
+        ids = ids_of_rows(self.classes_, y, n_rows_of(rows))
         return np.exp(self.model_.label_log_proba(rows, ids).astype(np.float64))
 
     def predict_one(self, text: str) -> Any:
         """Return the label of one text, as fast as that goes."""
-        features = self.features_
+        features = getattr(self, "features_", None)
         if features is None:
+            check_is_fitted(self)
             raise ValueError("predict_one is for models of texts; this one was fitted to rows")
+        if not isinstance(text, str):
+            raise ValueError(f"a text must be a string, got {text!r}")
         model = self.model_
         content = np.frombuffer(normalized(text), dtype=np.uint8)
         label = predict_text(
@@ -279,8 +298,11 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         X : rows or texts, optional
             By default the figures are those of the training rows, collected in the last epoch.
         y : array-like of shape (n_rows,), optional
+            To be given with ``X``.
         """
         check_is_fitted(self)
+        if (X is None) != (y is None):
+            raise ValueError("give both X and y, or neither for the figures of the training rows")
         if X is None or y is None:
             return self.quality_
         return self.quality_of([self.node_statistics(X, y)])
@@ -288,7 +310,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
     def node_statistics(self, X: Any, y: npt.ArrayLike) -> Statistics:
         """Return SumProbas and Counts of some rows, for :meth:`quality_of`."""
         rows = self._rows(X)
-        return self.model_.statistics(rows, class_ids(self.classes_, np.asarray(y)))
+        return self.model_.statistics(rows, ids_of_rows(self.classes_, y, n_rows_of(rows)))
 
     def quality_of(self, parts: Iterable[Statistics]) -> NodeQuality:
         """Return J_n, β and α of every node, from the statistics of several batches of rows."""
@@ -318,27 +340,28 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
 
     # -- shared steps ------------------------------------------------------------------------------
 
-    def _read(self, X: Any, y: npt.ArrayLike) -> tuple[Rows, AnyArray, float]:
-        """Return rows, labels, and what rows are to be multiplied by."""
-        self.features_: WordFeatures | None = None
+    def _read(self, X: Any, y: npt.ArrayLike) -> _Input:
         if not is_text(X):
-            X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM)
-            check_classification_targets(labels)
+            unfitted = type(self)(**self.get_params(deep=False))  # gets what validation sets
+            X, labels = validate_data(unfitted, X, y, accept_sparse="csr", dtype=PARAM)
+            _check_labels(labels)
+            names = {name: value for name, value in vars(unfitted).items() if name.endswith("_in_")}
             rows = as_rows(X)
             square = mean_square_norm(rows)
-            return rows, labels, 1.0 / np.sqrt(square) if square > 0.0 else 1.0
+            return _Input(rows, labels, 1.0 / np.sqrt(square) if square > 0.0 else 1.0, None, names)
         texts, labels = list(X), np.asarray(y)
         if labels.shape != (len(texts),):
             raise ValueError(f"there are {len(texts)} texts, but y has shape {labels.shape}")
-        check_classification_targets(labels)
-        self.features_ = WordFeatures(self.ngrams, self.n_buckets, self.min_count, self.pooling)
-        return self.features_.fit_transform(texts), labels, 1.0
+        _check_labels(labels)
+        features = WordFeatures(self.ngrams, self.n_buckets, self.min_count, self.pooling)
+        return _Input(features.fit_transform(texts), labels, 1.0, features, {})
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self)
         if self.features_ is None:
             return as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM))
-        if not is_text(X):
+        none = hasattr(X, "__len__") and getattr(X, "ndim", 1) == 1 and len(X) == 0
+        if not none and not is_text(X):
             raise ValueError("this model was fitted to texts: give a list of strings")
         return self.features_.transform(X)
 
@@ -382,13 +405,14 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
             if self.tree.n_labels != n_labels:
                 raise ValueError(f"tree has {self.tree.n_labels} labels, but y has {n_labels}")
             return self.tree
+        arity = kinds.useful_arity(n_labels, self.arity)
         if self.tree == "huffman":
-            return kinds.huffman(np.bincount(y, importance, minlength=n_labels), self.arity)
+            return kinds.huffman(np.bincount(y, importance, minlength=n_labels), arity)
         if self.tree == "clustering":
-            return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), self.arity, rng)
+            return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), arity, rng)
         if self.tree == "learned":
-            check_depth(n_labels, self.arity, self.max_depth)
-        return kinds.balanced(n_labels, self.arity, rng)
+            check_depth(n_labels, arity, self.max_depth)
+        return kinds.balanced(n_labels, arity, rng)
 
     @property
     def _depth(self) -> int:
@@ -403,13 +427,32 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         return {name: value for name, value in state.items() if name != "_search_depth"}
 
 
+class _Input(NamedTuple):
+    """What ``fit`` was given, as training takes it."""
+
+    rows: Rows
+    labels: AnyArray
+    scale: float
+    """What rows are to be multiplied by."""
+    features: WordFeatures | None
+    names: dict[str, Any]
+    """Attributes of scikit-learn's validation: number and names of the features."""
+
+
 def is_text(X: Any) -> bool:
-    """Whether input is a sequence of strings, rather than of rows."""
+    """Whether input is a sequence of strings, of which some may be missing, rather than of rows."""
     if isinstance(X, str):
         raise ValueError("give a list of texts, not one string")
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or len(X) == 0:
         return False
-    return isinstance(next(iter(X)), str)
+    return isinstance(next((x for x in X if not (x is None or isinstance(x, float))), None), str)
+
+
+def _check_labels(labels: AnyArray) -> None:
+    try:
+        check_classification_targets(labels)
+    except TypeError as error:  # they cannot be sorted
+        raise ValueError(f"labels must all be integers or all be strings: {error}") from error
 
 
 def _weighted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Literal, cast
@@ -28,6 +28,7 @@ from thinleaf._dtypes import (
 )
 from thinleaf.estimators.label_files import save_language_model
 from thinleaf.estimators.tao import seed_sequence
+from thinleaf.inputs import check_top_k
 from thinleaf.labeltree import kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
 from thinleaf.labeltree.bilinear import Contexts, LogBilinear
@@ -176,36 +177,48 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         """
         self._validate_params()
         lines = self._lines(sequences)
-        self._learn_vocabulary(lines)
-        contexts = self._contexts(lines)
+        vocabulary, counts = _counted(lines, self.min_count)
+        n_words = len(vocabulary)
+        contexts = _contexts(lines, _numbered(vocabulary), self.n_context)
         if not len(contexts):
             raise ValueError("no words to learn from")
         rng = np.random.default_rng(seed_sequence(self.random_state))
-        n_words = len(self.vocabulary_)
-        self.core_ = LogBilinear.start(n_words, self.n_context, self.dim, rng)
-        self.output_: Output
-        if self.tree == "flat":
-            self.output_ = FlatOutput(self.core_, n_words)
-        else:
-            tree, max_depth = self._first_tree(contexts, rng)
-            self.output_ = TreeOutput.start(tree, self.dim, max_depth, self.criterion, self.inertia)
-        self.history_: list[dict[str, Any]] = []
+        core = LogBilinear.start(n_words, self.n_context, self.dim, rng)
+        output: Output = FlatOutput(core, n_words)
+        if self.tree != "flat":
+            tree, max_depth = self._first_tree(contexts, counts, rng)
+            output = TreeOutput.start(tree, self.dim, max_depth, self.criterion, self.inertia)
         with threadpool_limits(limits=self.n_jobs or 1):
-            for epoch in range(self.epochs):
-                self._epoch(contexts, epoch, rng)
-        self.quality_: NodeQuality | None = None
-        if isinstance(self.output_, TreeOutput):
-            self.quality_ = node_quality(self.output_.tree, self.output_.memory.statistics)
-            self.output_.forget()
+            history = [
+                self._epoch(core, output, contexts, counts, epoch, rng)
+                for epoch in range(self.epochs)
+            ]
+        _check_finite(core, output)
+        quality: NodeQuality | None = None
+        if isinstance(output, TreeOutput):
+            quality = node_quality(output.tree, output.memory.statistics)
+            output.forget()
+        # all at once, so that a fit which fails or is interrupted leaves what there was
+        self._set_vocabulary(vocabulary, counts)
+        self.core_, self.output_ = core, output
+        self.history_, self.quality_ = history, quality
         return self
 
-    def _epoch(self, contexts: Contexts, epoch: int, rng: np.random.Generator) -> None:
+    def _epoch(
+        self,
+        core: LogBilinear,
+        output: Output,
+        contexts: Contexts,
+        counts: OffsetArray,
+        epoch: int,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        """Train for an epoch; return what is known after it."""
         order = rng.permutation(len(contexts))
         starts = range(0, order.size, self.batch_size)
         learning = self.tree == "learned" and epoch < (self.epochs + 1) // 2
         cuts = np.linspace(0, len(starts), self.n_assignments + 1).astype(int)
         last = epoch == self.epochs - 1
-        output = self.output_
         if isinstance(output, TreeOutput) and last and not learning:
             output.memory.statistics.reset()
         loss = 0.0
@@ -213,13 +226,14 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
             for start in starts[first:stop]:
                 at = order[start : start + self.batch_size]
                 words = contexts.words[at]
-                R = self.core_.represent(words)
+                R = core.represent(words)
                 batch_loss, delta = output.train(
                     R, contexts.next[at], self.learning_rate, learning or last
                 )
-                self.core_.step(words, delta, self.learning_rate)
+                core.step(words, delta, self.learning_rate)
                 loss += batch_loss
-            if learning and first < stop and isinstance(output, TreeOutput):
+            ended = last and stop == len(starts)  # words that move now would not be trained
+            if learning and first < stop and not ended and isinstance(output, TreeOutput):
                 output.assign()
         record: dict[str, Any] = {
             "epoch": epoch + 1,
@@ -228,12 +242,12 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         if isinstance(output, TreeOutput):
             record |= {
                 "depth": output.tree.depth,
-                "mean_depth": output.tree.mean_depth(self.word_count_),
+                "mean_depth": output.tree.mean_depth(counts),
             }
-        self.history_.append(record)
         if self.verbose:
             text = "  ".join(f"{name} {value:.5g}" for name, value in record.items())
             print(f"{type(self).__name__}: {text}", file=sys.stderr, flush=True)
+        return record
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -274,8 +288,9 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         words, probabilities : ndarray of shape (n_contexts, k)
         """
         check_is_fitted(self)
-        words = self._last_words([_words(context) for context in contexts])
-        labels, scores = self.output_.topk(self.core_.represent(words), k)
+        check_top_k(k, len(self.vocabulary_))
+        words = self._last_words([_words(context) for context in _listed(contexts)])
+        labels, scores = self.output_.topk(self.core_.represent(words), int(k))
         return np.array(self.vocabulary_, dtype=object)[labels], np.exp(scores.astype(np.float64))
 
     def sample(
@@ -325,49 +340,33 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
     # -- words -------------------------------------------------------------------------------------
 
     def _lines(self, sequences: Iterable[str | Sequence[str]]) -> list[list[str]]:
-        if isinstance(sequences, str):
-            raise ValueError("give a list of sequences, not one string")
         end = [] if self.end is None else [self.end]
-        return [_words(line) + end for line in sequences]
-
-    def _learn_vocabulary(self, lines: list[list[str]]) -> None:
-        counts = Counter(word for line in lines for word in line)
-        kept = Counter({word: n for word, n in counts.items() if n >= self.min_count})
-        n_rare = counts.total() - kept.total()
-        if n_rare:
-            kept[UNKNOWN] += n_rare
-        ranked = sorted(kept.items(), key=lambda item: (-item[1], item[0]))
-        counted = np.array([n for _, n in ranked], dtype=OFFSET)
-        self._set_vocabulary([word for word, _ in ranked], counted)
+        return [_words(line) + end for line in _listed(sequences)]
 
     def _set_vocabulary(self, words: list[str], counts: OffsetArray) -> None:
         self.vocabulary_ = words
         self.word_count_ = counts
-        self._id_of = {word: i for i, word in enumerate(self.vocabulary_)}
-
-    def _ids(self, words: Sequence[str]) -> IndexArray:
-        unknown = self._id_of.get(UNKNOWN, -1)
-        return np.array([self._id_of.get(word, unknown) for word in words], dtype=INDEX)
+        self._id_of = _numbered(words)
 
     def _contexts(self, lines: list[list[str]]) -> Contexts:
-        ids = [self._ids(line) for line in lines]
-        return Contexts.of(ids, self.n_context, len(self.vocabulary_))
+        return _contexts(lines, self._id_of, self.core_.R.shape[0])
 
     def _last_words(self, contexts: list[list[str]]) -> IndexArray:
-        n_words = len(self.vocabulary_)
-        out = np.full((len(contexts), self.n_context), n_words, dtype=INDEX)
+        n_words, n_context = len(self.vocabulary_), self.core_.R.shape[0]
+        out = np.full((len(contexts), n_context), n_words, dtype=INDEX)
         for row, context in enumerate(contexts):
-            ids = self._ids(context[-self.n_context :])[::-1]
+            ids = _ids(context[-n_context:], self._id_of)[::-1]
             out[row, : ids.size] = np.where(ids < 0, n_words, ids)
         return out
 
     def _first_tree(
-        self, contexts: Contexts, rng: np.random.Generator
+        self, contexts: Contexts, counts: OffsetArray, rng: np.random.Generator
     ) -> tuple[LabelTree, int | None]:
-        n_words = len(self.vocabulary_)
+        n_words = counts.size
         arity = self.arity or kinds.least_arity(n_words, self.max_depth or 2)
+        arity = kinds.useful_arity(n_words, arity)
         if self.tree == "huffman":
-            return kinds.huffman(self.word_count_, arity), None
+            return kinds.huffman(counts, arity), None
         if self.tree == "clustering":
             return kinds.clustered(_prototypes(contexts, n_words, rng), arity, rng), None
         tree = kinds.balanced(n_words, arity, rng)
@@ -377,8 +376,52 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         return tree, max_depth
 
 
+def _listed(sequences: Iterable[str | Sequence[str]]) -> Iterable[str | Sequence[str]]:
+    if isinstance(sequences, str):
+        raise ValueError("give a list of sequences, not one string")
+    return sequences
+
+
 def _words(line: str | Sequence[str]) -> list[str]:
-    return line.split() if isinstance(line, str) else list(line)
+    if isinstance(line, str):
+        return line.split()
+    words = list(line) if isinstance(line, Iterable) else [line]
+    for word in words:
+        if not isinstance(word, str):
+            raise ValueError(f"words must be strings, got {word!r}")
+    return words
+
+
+def _counted(lines: list[list[str]], min_count: int) -> tuple[list[str], OffsetArray]:
+    """Return the words, most frequent first, and how often they occur."""
+    counts = Counter(word for line in lines for word in line)
+    kept = Counter({word: n for word, n in counts.items() if n >= min_count})
+    n_rare = counts.total() - kept.total()
+    if n_rare:
+        kept[UNKNOWN] += n_rare
+    ranked = sorted(kept.items(), key=lambda item: (-item[1], item[0]))
+    return [word for word, _ in ranked], np.array([n for _, n in ranked], dtype=OFFSET)
+
+
+def _numbered(words: list[str]) -> dict[str, int]:
+    return {word: i for i, word in enumerate(words)}
+
+
+def _ids(words: Sequence[str], id_of: Mapping[str, int]) -> IndexArray:
+    unknown = id_of.get(UNKNOWN, -1)
+    return np.array([id_of.get(word, unknown) for word in words], dtype=INDEX)
+
+
+def _contexts(lines: list[list[str]], id_of: Mapping[str, int], n_context: int) -> Contexts:
+    return Contexts.of([_ids(line, id_of) for line in lines], n_context, len(id_of))
+
+
+def _check_finite(core: LogBilinear, output: Output) -> None:
+    arrays = [core.U, core.R]
+    if isinstance(output, TreeOutput):
+        arrays += [output.model.weights, output.model.bias]
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError("training diverged: lower learning_rate")
 
 
 def _prototypes(contexts: Contexts, n_words: int, rng: np.random.Generator) -> ParamArray:

@@ -88,7 +88,7 @@ def _assign_binary(value: AccumArray, affinity: AccumArray, child: IndexArray) -
 def assign_greedily(
     value: AccumArray,
     affinity: AccumArray,
-    n_real: int,
+    n_known: int,
     step: int,
     capacity: int,
     mass: AccumArray,
@@ -103,18 +103,18 @@ def assign_greedily(
         The derivative of J_n for each pair of label and child.
     affinity : ndarray of shape (n_labels, arity)
         What decides between equal values.
-    n_real : int
-        Labels from here on are fillers, which take what room is left.
+    n_known : int
+        Labels from here on are for :func:`place_rest`; room is kept for them.
     step, capacity : int
         A child takes 1, 1 + step, 1 + 2 step, … labels, at most ``capacity``.
-    mass : ndarray of shape (n_real,) or (0,)
+    mass : ndarray of shape (n_known,) or (0,)
         What each label weighs.
     max_mass : float
         A child that weighs as much takes no more while another one has room.
     """
     n_labels, arity = value.shape
     free = capacity >= n_labels and max_mass == np.inf
-    if arity == 2 and free and n_real == n_labels > 1 and _assign_binary(value, affinity, child):
+    if arity == 2 and free and n_known == n_labels > 1 and _assign_binary(value, affinity, child):
         return
     size = np.zeros(arity, dtype=np.int32)
     limit = np.ones(arity, dtype=np.int32)
@@ -123,14 +123,14 @@ def assign_greedily(
     with_room = np.arange(arity).astype(np.int32)  # ascending
     n_with_room = arity
     full = np.zeros(arity, dtype=np.bool_)
-    choice = np.empty(n_real, dtype=np.int32)
-    equal = np.empty(n_real, dtype=np.bool_)
-    waiting = np.ones(n_real, dtype=np.bool_)
-    v, a = np.empty(n_real), np.empty(n_real)
+    choice = np.empty(n_known, dtype=np.int32)
+    equal = np.empty(n_known, dtype=np.bool_)
+    waiting = np.ones(n_known, dtype=np.bool_)
+    v, a = np.empty(n_known), np.empty(n_known)
     order = np.empty(0, dtype=np.int64)
     at = 0
     late = [(0.0, 0.0, 0) for _ in range(0)]  # labels whose child was full when it was their turn
-    n_waiting = n_real
+    n_waiting = n_known
     while n_waiting > 0:
         if order.size == 0 or n_with_room == 0:
             if order.size > 0:  # only heavy children have room: they take the rest
@@ -141,7 +141,7 @@ def assign_greedily(
                         with_room[n_with_room] = k
                         n_with_room += 1
                 late.clear()
-            for i in range(n_real):
+            for i in range(n_known):
                 if waiting[i]:
                     j, equal[i] = _best_child(value, affinity, i, size, with_room, n_with_room)
                     choice[i] = j
@@ -149,11 +149,11 @@ def assign_greedily(
             order = np.argsort(a, kind="mergesort")
             order = order[np.argsort(v[order], kind="mergesort")]
             at = 0
-        while at < n_real and not waiting[order[at]]:
+        while at < n_known and not waiting[order[at]]:
             at += 1
-        if at < n_real:
+        if at < n_known:
             i = order[at]
-        if len(late) > 0 and (at == n_real or late[0] < (v[i], a[i], i)):
+        if len(late) > 0 and (at == n_known or late[0] < (v[i], a[i], i)):
             _, _, i = heapq.heappop(late)
         else:
             at += 1
@@ -187,16 +187,65 @@ def assign_greedily(
                 with_room[n_left] = k
                 n_left += 1
         n_with_room = n_left
+
+
+@strict_kernel
+def place_rest(
+    value: AccumArray,
+    affinity: AccumArray,
+    n_known: int,
+    n_real: int,
+    step: int,
+    capacity: int,
+    current: IndexArray,
+    child: IndexArray,
+) -> None:
+    """Fill ``child`` for labels without examples, which stay where they are if there is room.
+
+    Parameters
+    ----------
+    value, affinity, step, capacity
+        As for :func:`assign_greedily`, which has placed the labels before ``n_known``.
+    n_real : int
+        Labels from here on are fillers, which take what room is left.
+    current : ndarray of shape (n_real,)
+        The child that each label is at, or -1.
+    """
+    n_labels, arity = value.shape
+    size = np.zeros(arity, dtype=np.int32)
+    for i in range(n_known):
+        size[child[i]] += 1
+    limit = np.ones(arity, dtype=np.int32)
+    n_groups = max(n_labels - arity, 0) // step
+    for j in range(arity):
+        n_more = (max(size[j] - 1, 0) + step - 1) // step
+        limit[j] += n_more * step
+        n_groups -= n_more
+    with_room = np.empty(arity, dtype=np.int32)
+    child[n_known:] = NO_ROOM
+    for staying in (True, False):
+        for i in range(n_known, n_real):
+            if child[i] != NO_ROOM:
+                continue
+            n_with_room = 0
+            first, last = (max(current[i], 0), current[i]) if staying else (0, arity - 1)
+            for j in range(first, last + 1):
+                if size[j] < limit[j] or (n_groups > 0 and limit[j] + step <= capacity):
+                    with_room[n_with_room] = j
+                    n_with_room += 1
+            if n_with_room == 0:
+                continue
+            j, _ = _best_child(value, affinity, i, size, with_room, n_with_room)
+            if size[j] == limit[j]:
+                limit[j] += step
+                n_groups -= 1
+            size[j] += 1
+            child[i] = j
     for i in range(n_real, n_labels):
         best = NO_ROOM
         for j in range(arity):
             if size[j] < limit[j] and (best == NO_ROOM or size[j] > size[best]):
                 best = j
-        if best == NO_ROOM:
-            for j in range(arity):
-                if best == NO_ROOM or size[j] > size[best]:
-                    best = j
-            limit[best] += step
         size[best] += 1
         child[i] = best
 
@@ -416,8 +465,9 @@ def assign_labels(
     """Rebuild the tree from the root down, breadth first; return the number of its nodes.
 
     ``labels`` holds all labels and, after them, fillers; a node's labels are a segment of it. With
-    ``max_depth`` 0 this is algorithm 2, else algorithm 3. ``origin`` is the node of the old tree
-    that each new one continues, or -1.
+    ``max_depth`` 0 this is algorithm 2, else algorithm 3. Labels without examples, of which nothing
+    is known, take what room the others leave, and that of the child where they are if they can.
+    ``origin`` is the node of the old tree that each new one continues, or -1.
     """
     n_labels = path_ptr.size - 1
     n_old, arity = old_children.shape
@@ -438,6 +488,13 @@ def assign_labels(
                 segment[i] = segment[n_real]
                 segment[n_real] = label
                 n_real += 1
+        n_known = 0
+        for i in range(n_real):
+            if label_counts[segment[i]] > 0.0:  # labels without examples behind the others
+                label = segment[i]
+                segment[i] = segment[n_known]
+                segment[n_known] = label
+                n_known += 1
         # first, compute p_j|i and q_i
         p = np.zeros((n_real, arity), dtype=np.float32)
         q = np.empty(n_real)
@@ -474,7 +531,9 @@ def assign_labels(
         if max_depth > 0:
             step, capacity = 1, min(float(arity) ** (max_depth - 1 - depth[n]), 2.0**30)
         most = capacity if capacity else 2**30
-        assign_greedily(value, affinity, n_real, step, most, q, max_share / arity, child)
+        assign_greedily(value, affinity, n_known, step, most, q[:n_known], max_share / arity, child)
+        if n_known < size:
+            place_rest(value, affinity, n_known, n_real, step, most, current, child)
         if size * arity <= _EXCHANGE and size > arity and not _all_best(value, child):
             exchange(value.astype(np.float64), step, capacity, child)
         ordered = segment.copy()

@@ -36,6 +36,14 @@ def least_arity(n_labels: int, depth: int) -> int:
     return arity
 
 
+def useful_arity(n_labels: int, arity: int) -> int:
+    """Return an arity that gives the same trees without branches that no label can take.
+
+    It is at least 3 if ``arity`` is: nodes of two branches are trained otherwise.
+    """
+    return min(arity, max(n_labels, 3))
+
+
 def huffman(frequency: AnyArray, arity: int = 2) -> LabelTree:
     """Return the tree of least expected depth; binary, it is the one of fastText's ``hs``.
 

@@ -158,6 +158,9 @@ def _hashes(texts: Iterable[str]) -> tuple[AnyArray, OffsetArray]:
 
 def _content(texts: list[str]) -> tuple[AnyArray, int]:
     """Return all texts as :func:`normalized` does, one after the other, and their number."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"texts must be strings, got {text!r}")
     parts = [t if t.isascii() else _SEPARATORS.sub(" ", t.lower()) for t in texts]
     joined = "\0".join([*parts, ""])
     if joined.count("\0") != len(parts):

@@ -7,14 +7,16 @@ class takes along what it had at the leaf that it leaves. Optimizers keep their 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from numbers import Integral
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
+from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, AnyArray, IndexArray, ParamArray
+from thinleaf.inputs import check_top_k
 from thinleaf.kernels.label_search import topk_points
 from thinleaf.labeltree.assign import Criterion, assign_labels, check_depth
 from thinleaf.labeltree.kinds import balanced, least_arity, n_fillers
@@ -22,6 +24,8 @@ from thinleaf.labeltree.model import ABSENT, Moves
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
 from thinleaf.labeltree.tree import LabelTree
 from thinleaf.torch.groups import grouped_scores
+
+_STATISTICS = ("sum_probas", "counts", "label_sums", "label_counts")
 
 
 class LossAndOutput(NamedTuple):
@@ -36,14 +40,17 @@ class LossAndOutput(NamedTuple):
 class LabelTreeSoftmax(nn.Module):
     """A tree over classes with a softmax at each node.
 
+    Inputs have shape (n, in_features) or (in_features,), as for ``nn.AdaptiveLogSoftmaxWithLoss``,
+    and are converted to the type of the parameters.
+
     Parameters
     ----------
     in_features : int
         Length of the input vectors.
     n_classes : int
     arity : int, optional
-        M, the number of children of a node. By default, the least with which a tree of
-        ``max_depth`` holds all classes.
+        M, the number of children of a node; more than ``n_classes`` are not made. By default, the
+        least with which a tree of ``max_depth`` holds all classes.
     max_depth : int or None
         The longest path (algorithm 3 of paper 004). None is no limit (algorithm 2); ``arity`` must
         then be given.
@@ -103,14 +110,24 @@ class LabelTreeSoftmax(nn.Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if n_classes < 2:
-            raise ValueError(f"n_classes must be at least 2, got {n_classes}")
+        _check_integer("in_features", in_features, 1)
+        _check_integer("n_classes", n_classes, 2)
+        _check_integer("arity", arity, 2, optional=True)
+        _check_integer("max_depth", max_depth, 1, optional=True)
+        if criterion not in get_args(Criterion):
+            raise ValueError(f"criterion must be one of {get_args(Criterion)}, got {criterion!r}")
+        if not 1.0 <= inertia < np.inf:
+            raise ValueError(f"inertia must be at least 1, got {inertia}")
+        if max_share is not None and not max_share > 0.0:
+            raise ValueError(f"max_share must be above 0, or None, got {max_share}")
         if tree is not None:
             arity = tree.arity
-        if arity is None:
-            if max_depth is None:
-                raise ValueError("give arity or max_depth")
+        elif arity is not None:
+            arity = min(arity, n_classes)
+        elif max_depth is not None:
             arity = least_arity(n_classes, max_depth)
+        else:
+            raise ValueError("give arity or max_depth")
         if learned:
             check_depth(n_classes, arity, max_depth)
         tree = tree or balanced(n_classes, arity, np.random.default_rng(seed))
@@ -122,14 +139,22 @@ class LabelTreeSoftmax(nn.Module):
         n_slots = _n_slots(n_classes, arity, max_depth, tree.n_nodes if not learned else 0)
         n_slots = max(n_slots, tree.n_nodes)
         options = {"device": device, "dtype": dtype}
-        self.weight = nn.Parameter(torch.zeros(n_slots, arity, in_features, **options))
-        self.bias = nn.Parameter(torch.zeros(n_slots, arity, **options))
+        self.weight = nn.Parameter(torch.empty(n_slots, arity, in_features, **options))
+        self.bias = nn.Parameter(torch.empty(n_slots, arity, **options))
         empty = torch.full((n_slots, arity), NO_CHILD, dtype=torch.int32, device=device)
         self.register_buffer("tree_children", empty)
         self.register_buffer("slots", torch.full((n_slots,), -1, device=device))
-        self.register_load_state_dict_post_hook(_rebuild)  # type: ignore[no-untyped-call]
         self._set_tree(tree, np.arange(tree.n_nodes, dtype=INDEX))
-        self._start_statistics(Statistics.zeros(tree, in_features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Make all parameters zero, as they are at first, and forget what was collected.
+
+        The tree stays.
+        """
+        nn.init.zeros_(self.weight)
+        nn.init.zeros_(self.bias)
+        self._start_statistics(Statistics.zeros(self._tree, self.in_features))
 
     # -- as nn.AdaptiveLogSoftmaxWithLoss ----------------------------------------------------------
 
@@ -141,9 +166,12 @@ class LabelTreeSoftmax(nn.Module):
         input : Tensor of shape (n, in_features) or (in_features,)
         target : Tensor of shape (n,) or ()
         """
-        rows, labels = input.reshape(-1, self.in_features), target.reshape(-1)
+        rows, labels = self._rows(input), target.reshape(-1)
         if labels.numel() != rows.shape[0]:
             raise ValueError(f"{rows.shape[0]} inputs, but {labels.numel()} targets")
+        if target.shape != input.shape[:-1]:
+            wanted, got = tuple(input.shape[:-1]), tuple(target.shape)
+            raise ValueError(f"target must have shape {wanted}, got {got}")
         if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < self.n_classes:
             raise ValueError(f"targets must be in 0..{self.n_classes - 1}")
         sizes = self._sizes[labels]
@@ -157,15 +185,17 @@ class LabelTreeSoftmax(nn.Module):
         scores = grouped_scores(rows[owner], self.weight, self.bias, slot)
         logp = torch.log_softmax(scores.masked_fill(self._absent[slot], -torch.inf), dim=1)
         chosen = logp.gather(1, self._path_branches[entry][:, None])[:, 0]
-        output = torch.zeros_like(rows[:, 0]).index_add(0, owner, chosen)
+        output = chosen.new_zeros(rows.shape[0]).index_add(0, owner, chosen)
         if self.training and self.learned:
             self._collect(rows, labels, entry, logp)
         return LossAndOutput(output.reshape(target.shape), -output.mean())
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probability of every class, of shape (n, n_classes)."""
+        """Return the log-probability of every class, of shape (n, n_classes) or (n_classes,)."""
         n_slots, arity, dim = self.weight.shape
-        scores = input @ self.weight.reshape(n_slots * arity, dim).T + self.bias.reshape(-1)
+        scores = self._rows(input) @ self.weight.reshape(
+            n_slots * arity, dim
+        ).T + self.bias.reshape(-1)
         scores = scores.reshape(-1, n_slots, arity).masked_fill(self._absent, -torch.inf)
         logp = torch.log_softmax(scores, dim=2).reshape(-1, n_slots * arity)
         steps = logp[:, self._path_slots * arity + self._path_branches]
@@ -173,23 +203,35 @@ class LabelTreeSoftmax(nn.Module):
             torch.arange(self.n_classes, device=input.device), self._sizes
         )
         out = torch.zeros(logp.shape[0], self.n_classes, device=logp.device, dtype=logp.dtype)
-        return out.index_add(1, labels, steps)
+        return out.index_add(1, labels, steps).reshape(*input.shape[:-1], self.n_classes)
 
     def predict(self, input: Tensor) -> Tensor:
         """Return the most probable class of each input, by branch and bound."""
-        return self.topk(input, 1)[0][:, 0]
+        return self.topk(input, 1)[0][..., 0]
 
     def topk(self, input: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Return the k most probable classes, best first, and their log-probabilities."""
-        R = np.ascontiguousarray(input.detach().cpu().numpy(), dtype=PARAM)
-        shape = (R.shape[0], min(k, self.n_classes))
+        """Return the k most probable classes, best first, and their log-probabilities.
+
+        Both have shape (n, k) or (k,). The search is in single precision.
+        """
+        check_top_k(k, self.n_classes)
+        R = np.ascontiguousarray(_array(self._rows(input)), dtype=PARAM)
+        shape = (R.shape[0], int(k))
         labels, scores = np.empty(shape, dtype=INDEX), np.empty(shape, dtype=PARAM)
         weights, bias = self._arrays()
         topk_points(R, weights, bias, self._slot_children, self._tree.depth, labels, scores)
+        shape = (*input.shape[:-1], int(k))
         return (
-            torch.from_numpy(labels).long().to(input.device),
-            torch.from_numpy(scores).to(input.device),
+            torch.from_numpy(labels).long().to(input.device).reshape(shape),
+            torch.from_numpy(scores).to(input.device, self.weight.dtype).reshape(shape),
         )
+
+    def _rows(self, input: Tensor) -> Tensor:
+        """Return an input as rows of the type of the parameters, once its shape is checked."""
+        if input.dim() not in (1, 2) or input.shape[-1] != self.in_features:
+            wanted = f"(n, {self.in_features}) or ({self.in_features},)"
+            raise ValueError(f"input must have shape {wanted}, got {tuple(input.shape)}")
+        return input.reshape(-1, self.in_features).to(self.weight.dtype)
 
     # -- the tree ----------------------------------------------------------------------------------
 
@@ -202,11 +244,19 @@ class LabelTreeSoftmax(nn.Module):
     def update_tree(self, decay: float = 0.8) -> None:
         """Re-assign the classes, given what was collected (AssignLabels, algorithm 2 or 3).
 
+        Classes of which there was no example stay where they are, as far as others leave room. If
+        there was none of any class, the tree stays: so it does after a state has been loaded, which
+        does not have what was collected.
+
         Parameters
         ----------
         decay : float
             What the sums of inputs count from now on.
         """
+        if not self.learned:
+            raise RuntimeError("the tree of a layer with learned=False cannot be updated")
+        if not bool(self.label_counts.any()):
+            return
         slots = self.slots[: self._tree.n_nodes].cpu().numpy()
         weights, bias = self._arrays()
         with threadpool_limits(limits=1):  # many small products
@@ -228,8 +278,8 @@ class LabelTreeSoftmax(nn.Module):
         moves = Moves.of(self._tree, tree, origin)
         at = torch.from_numpy(kept).long().to(self.weight.device)
         for parameter in (self.weight, self.bias):
-            old = parameter.detach().cpu().numpy().astype(PARAM, copy=False)[slots]
-            values = np.zeros((tree.n_nodes, *old.shape[1:]), dtype=PARAM)
+            old = _array(parameter)[slots]
+            values = np.zeros((tree.n_nodes, *old.shape[1:]), dtype=old.dtype)
             values[~new] = old[origin[~new]]
             moves.carry(old, values, self._tree.present)
             parameter[at] = torch.from_numpy(values).to(parameter)
@@ -249,9 +299,9 @@ class LabelTreeSoftmax(nn.Module):
 
     def _arrays(self) -> tuple[ParamArray, ParamArray]:
         """Return the parameters as kernels take them."""
-        weights = self.weight.detach().cpu().numpy().astype(PARAM, copy=False)
-        bias = self.bias.detach().masked_fill(self._absent, float(ABSENT))
-        return weights, bias.cpu().numpy().astype(PARAM, copy=False)
+        weights = _array(self.weight).astype(PARAM, copy=False)
+        bias = self.bias.detach().float().masked_fill(self._absent, float(ABSENT))
+        return weights, bias.cpu().numpy()
 
     def _set_tree(self, tree: LabelTree, slots: IndexArray) -> None:
         """Use a tree whose node n has its parameters in slot ``slots[n]``."""
@@ -278,20 +328,35 @@ class LabelTreeSoftmax(nn.Module):
         for name, value in derived.items():
             self.register_buffer(name, value.to(device), persistent=False)
 
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        """Check the tree of a state before anything is taken, and make what follows from it."""
+        children, slots = (state.get(prefix + name) for name in ("tree_children", "slots"))
+        if children is not None and children.shape == self.tree_children.shape:
+            _checked(children, self.slots if slots is None else slots, self.n_classes)
+        super()._load_from_state_dict(state, prefix, *rest)
+        tree, slots = _checked(self.tree_children, self.slots, self.n_classes)
+        self._set_tree(tree, slots)
+        self._start_statistics(Statistics.zeros(tree, self.in_features))
+
     # -- statistics --------------------------------------------------------------------------------
 
     def _start_statistics(self, statistics: Statistics) -> None:
-        for name in ("sum_probas", "counts", "label_sums", "label_counts"):
+        for name in _STATISTICS:
             value = torch.from_numpy(getattr(statistics, name)).to(self.weight.device)
             self.register_buffer(name, value, persistent=False)
 
     def _statistics(self) -> Statistics:
-        return Statistics(
-            *(
-                getattr(self, name).cpu().numpy().astype(PARAM)
-                for name in ("sum_probas", "counts", "label_sums", "label_counts")
-            )
-        )
+        return Statistics(*(getattr(self, name).cpu().numpy().copy() for name in _STATISTICS))
+
+    def _apply(self, fn: Any, recurse: bool = True) -> LabelTreeSoftmax:
+        """Move all, but leave statistics in single precision: counts end early in half of it."""
+        kept = {name: getattr(self, name) for name in _STATISTICS}
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, value in kept.items():
+            moved = getattr(self, name)
+            if moved.dtype != value.dtype:
+                setattr(self, name, value.to(moved.device))
+        return self
 
     @torch.no_grad()
     def _collect(self, rows: Tensor, labels: Tensor, entry: Tensor, logp: Tensor) -> None:
@@ -306,17 +371,34 @@ def _n_slots(n_classes: int, arity: int, max_depth: int | None, n_fixed: int) ->
     """Return the most nodes that the tree may ever have."""
     if n_fixed:
         return n_fixed
+    if arity >= n_classes:
+        return 1
     if max_depth is None:
         return (n_classes + n_fillers(n_classes, arity) - 1) // (arity - 1)
     full: int = sum(arity**depth for depth in range(max_depth))
     return min(n_classes - 1, full)
 
 
-def _rebuild(module: nn.Module, incompatible_keys: Any) -> None:
-    """Make what follows from the tree, once a state has been loaded."""
-    layer = cast(LabelTreeSoftmax, module)
-    slots = layer.slots.cpu().numpy()
-    n_nodes = int(np.count_nonzero(slots >= 0))
-    tree = LabelTree.build(layer.tree_children[:n_nodes].cpu().numpy(), layer.n_classes)
-    layer._set_tree(tree, slots[:n_nodes].astype(INDEX))
-    layer._start_statistics(Statistics.zeros(tree, layer.in_features))
+def _check_integer(name: str, value: Any, least: int, *, optional: bool = False) -> None:
+    if optional and value is None:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def _array(values: Tensor) -> AnyArray:
+    """Return values as an array of single or double precision."""
+    values = values.detach().cpu()
+    return (values if values.dtype == torch.float64 else values.float()).numpy()
+
+
+def _checked(children: Tensor, slots: Tensor, n_classes: int) -> tuple[LabelTree, IndexArray]:
+    """Return the tree of a state and the slot of each of its nodes."""
+    every = slots.cpu().numpy().astype(np.int64)
+    n_nodes = int(np.count_nonzero(every >= 0))
+    used = every[:n_nodes]
+    tree = LabelTree.build(children[:n_nodes].cpu().numpy(), n_classes)
+    in_range = used.min() == used[0] == 0 and used.max() < children.shape[0]
+    if not in_range or np.unique(used).size != n_nodes:
+        raise ValueError("slots of a state must be distinct and in range, and the first one 0")
+    return tree, used.astype(INDEX)
