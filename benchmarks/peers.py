@@ -63,15 +63,16 @@ FORESTS: dict[str, tuple[Any, int]] = {
     "wordnet_hypernym": (AdaptiveSoftmaxTreeClassifier(max_sweeps=3), 4),
     "bible_verse": (
         SoftmaxTreeClassifier(
-            **adaptive_sets.TEXT | {"leaf_ridge": 0.03},
-            depth=8, leaf_classes=300, max_sweeps=2, overlap=0.05,
+            **adaptive_sets.TEXT | {"router_ridge": 1.0},
+            depth=8, leaf_classes=300, max_sweeps=2, overlap=0.01,
         ),
-        4,
+        2,
     ),
 }  # fmt: skip
 """The trees of a set's forest, and their number."""
 
 BEAMS = (2, 4)
+FOREST_BEAMS = {"bible_verse": (4, 16)}
 FLAT = ("flat softmax", "one-vs-all", "MACH", "(π,κ)-DS")
 SLOW = {
     "fontglyph1000": ("LightGBM", *FLAT),
@@ -131,7 +132,7 @@ def forests(name: str) -> list[Ours]:
     tree, n = FORESTS[name]
     forest = SoftmaxForestClassifier(tree, n, random_state=0, n_jobs=1)
     firsts = [2**i for i in range(n.bit_length()) if 2**i < n]
-    beams = BEAMS if name in TEXT_SETS else ()
+    beams = FOREST_BEAMS.get(name, BEAMS) if name in TEXT_SETS else ()
     return [
         Ours(f"forest, {n} trees", forest),
         *(Prefix(forest, m) for m in firsts),
