@@ -210,6 +210,13 @@ def test_routers_are_limited():
     assert clf.n_nodes_ == 41
 
 
+@pytest.mark.parametrize("cls", [LOMTreeClassifier, RecallTreeClassifier])
+def test_a_limit_that_is_none(cls):
+    X, y = problem()
+    one, other = (cls(max_routers=n, random_state=0).fit(X, y) for n in (10**6, 2**70))
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
 def test_progressive_loss_is_that_of_the_first_pass():
     X, y = data()
     once = RecallTreeClassifier(4, random_state=0, n_passes=1).fit(X, y)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
-from thinleaf.estimators.online import BaseOnlineClassifier, Loss
+from thinleaf.estimators.online import MOST_ROUTERS, BaseOnlineClassifier, Loss
 from thinleaf.online.lom_model import LomTreeModel
 from thinleaf.online.lom_tree import Settings
 
@@ -96,9 +96,9 @@ class LOMTreeClassifier(BaseOnlineClassifier):
 
     def _new_model(self, n_features: int, *, dense: bool) -> LomTreeModel:
         settings = Settings(
-            int(self.max_routers or 0),
+            min(int(self.max_routers or 0), MOST_ROUTERS),
             float(self.swap_resistance),
-            int(self.max_depth),
+            min(int(self.max_depth), MOST_ROUTERS),
             self._learning(),
         )
         return LomTreeModel(n_features, settings, dense=dense)

@@ -38,6 +38,8 @@ from thinleaf.probability import Backoff, Outside
 
 Loss: TypeAlias = Literal["logistic", "squared"]
 
+MOST_ROUTERS = 2**31 - 1
+"""More than that is no limit."""
 _CHUNK = 1 << 14
 """Rows learned between two looks at interrupts and progress."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from thinleaf.estimators.online import BaseOnlineClassifier, Loss
+from thinleaf.estimators.online import MOST_ROUTERS, BaseOnlineClassifier, Loss
 from thinleaf.online.flow import LOSSES
 from thinleaf.online.histogram import MOST_CANDIDATES
 from thinleaf.online.linear import Learning
@@ -144,7 +144,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
     def _new_model(self, n_features: int, *, dense: bool) -> RecallTreeModel:
         settings = Settings(
             int(self.max_depth),
-            int(self.max_routers or 0),
+            min(int(self.max_routers or 0), MOST_ROUTERS),
             int(self.max_candidates or 0),
             float(self.bound_multiplier),
             bool(self.path_features),
