@@ -6,6 +6,7 @@ control experiment. Pictures need the ``plot`` extra.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,13 @@ def section() -> Section:
     checks = []
     for name, part in zip(SETS, result.tables, strict=False):
         depth, _, mean, most, limit = np.array(part.rows, dtype=float).T
-        rank = float(spearmanr(depth, mean).statistic)
+        rank = float(spearmanr(depth, mean).statistic) if depth.size > 1 else math.nan
         over = int(np.sum(most > limit + 1e-6))
         checks += [
             Check(f"{name}: deeper leaves hold fewer classes (rank correlation of depth and mean)",
-                  "so, with exceptions", number(rank), rank < 0,
-                  "leaves that pruning lifts towards the root are small"),
+                  "so, with exceptions", number(rank) if depth.size > 1 else "one depth", rank < 0,
+                  "leaves that pruning lifts towards the root are small" if depth.size > 1
+                  else "no leaf expands with these settings"),
             Check(f"{name}: depths with a leaf above the theoretical maximum", "none", str(over),
                   over == 0),
         ]  # fmt: skip

@@ -59,7 +59,7 @@ def section() -> Section:
         errors = {label: row["test error %"] for label, row in by_name(part).items()}
         for init in ("class prototypes", "whole data"):
             pair = errors[init], errors["random"]
-            why = "with a ridge term, sweeps make up for the start"
+            why = "clusters are of unequal size: the largest lack room for their classes"
             text = f"{name}: {init} is better than random"
             checks.append(lower_error(text, "considerably", *pair, N_TEST[name], why))
     return Section(

@@ -120,7 +120,7 @@ class Ours(System):
         less = {}
         for name, value in self.model.get_params().items():
             most = _FEW.get(name.rpartition("__")[2])
-            if most is not None and value is not None and value > most:
+            if most is not None and isinstance(value, int) and value > most:
                 less[name] = most
         rehearsal = Ours(self.name, clone(self.model).set_params(**less), self.beam)
         rehearsal.fit(few)
