@@ -18,6 +18,7 @@ from sklearn.base import clone
 from tests.estimator_cases import formats, problem, quick
 from tests.test_cli import done, lines_of, texts, thinleaf_, wrong
 from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
     DoubleSamplingClassifier,
     FlatSoftmaxClassifier,
     LabelTreeClassifier,
@@ -71,6 +72,10 @@ def test_a_part_for_the_rehearsal():
 
 
 # -- figures ---------------------------------------------------------------------------------------
+
+
+def test_a_rehearsal_of_a_model_that_chooses_its_rounds():
+    Ours("it", AdaptiveSoftmaxTreeClassifier(random_state=0)).rehearse(split_of("dense"))
 
 
 @formats
