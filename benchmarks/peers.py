@@ -56,7 +56,7 @@ FORESTS: dict[str, tuple[Any, int]] = {
         ),
         16,
     ),
-    "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 8),
+    "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 4),
     "icd10cm": (
         SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=6, leaf_classes=80, max_sweeps=3), 8
     ),
@@ -140,7 +140,7 @@ def forests(name: str) -> list[Ours]:
     ]
 
 
-def ours(name: str) -> list[Ours]:
+def ours(name: str, with_forest: bool = True) -> list[Ours]:
     """Return our models for a set; settings as in the other benchmarks."""
     settings = SETTINGS[name] if name in SETTINGS else adaptive_sets.SETTINGS[name]
     models: list[Ours] = []
@@ -151,7 +151,7 @@ def ours(name: str) -> list[Ours]:
         models.append(Ours(f"AST, {variant}", tree))
         if name in TEXT_SETS:
             models += [OtherBeam(f"AST, {variant}, beam {beam}", tree, beam) for beam in BEAMS]
-    models += forests(name)
+    models += forests(name) if with_forest else []
     models.append(Ours("Recall Tree", RecallTreeClassifier(random_state=0)))
     if name in TEXT_SETS:
         models.append(Ours("label tree, on raw texts", LabelTreeClassifier(random_state=0)))
@@ -201,6 +201,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--set", choices=[*DENSE_SETS, *TEXT_SETS, *LANGUAGE_SETS], required=True)
     parser.add_argument("--every", type=int, default=1, help="take one of so many training rows")
+    parser.add_argument("--no-forest", action="store_true", help="which takes longest to train")
     options = parser.parse_args()
     if not available(options.data, options.set):
         raise SystemExit(f"{options.set} is not in the data directory")
@@ -210,7 +211,7 @@ def main() -> None:
         data = replace(data, X_train=data.X_train[step], y_train=data.y_train[step])
     split = as_split(data)
     slow = SLOW.get(data.name, ())
-    our_models = ours(data.name)
+    our_models = ours(data.name, not options.no_forest)
     rows: list[list[Any]] = []
     for system in [*our_models, *baselines(data.name), *peers(data.name, split)]:
         try:
