@@ -57,6 +57,15 @@ FORESTS: dict[str, tuple[Any, int]] = {
         16,
     ),
     "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 4),
+    "banking77": (
+        SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=2, leaf_classes=40, max_sweeps=3), 8
+    ),
+    "clinc150": (
+        SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=3, leaf_classes=40, max_sweeps=3), 8
+    ),
+    "naics2017": (
+        SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=5, leaf_classes=80, max_sweeps=3), 8
+    ),
     "icd10cm": (
         SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=6, leaf_classes=80, max_sweeps=3), 8
     ),
