@@ -99,6 +99,9 @@ SLOW = {
 }  # fmt: skip
 """Systems that a set would keep busy for long."""
 
+MOST_TESTS = 50_000
+"""Test rows: some systems keep each as an object of many kilobytes."""
+
 OUR_NAMES = ("AST", "forest", "Recall Tree", "label tree")
 
 
@@ -218,6 +221,8 @@ def main() -> None:
     if options.every > 1:
         step = slice(None, None, options.every)
         data = replace(data, X_train=data.X_train[step], y_train=data.y_train[step])
+    if len(data.y_test) > MOST_TESTS:
+        data = replace(data, X_test=data.X_test[:MOST_TESTS], y_test=data.y_test[:MOST_TESTS])
     split = as_split(data)
     slow = SLOW.get(data.name, ())
     our_models = ours(data.name, not options.no_forest)
@@ -233,7 +238,8 @@ def main() -> None:
         write(
             "peers",
             f"Ours and other libraries on {data.name}",
-            f"{split.y_train.size:,} rows, {split.n_classes:,} classes; one thread, one seed; "
+            f"{split.y_train.size:,} training and {split.y_test.size:,} test rows, "
+            f"{split.n_classes:,} classes; one thread, one seed; "
             f"single: best of up to 7 passes over {N_SINGLE:,} test rows. The first "
             f'{len(our_models)} are ours; those with "as above" are parts of a model above '
             "them, or it with a beam. The baselines that follow are this library's too, at their "
