@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from thinleaf._dtypes import INDEX, NO_CHILD
 from thinleaf.kernels import label_assignment as kernels
+from thinleaf.kernels.label_exchange import exchange
 from thinleaf.labeltree.assign import assign_labels
 from thinleaf.labeltree.kinds import balanced, clustered, huffman, n_fillers
 from thinleaf.labeltree.show import tree_text
@@ -236,7 +237,7 @@ def assigned(value: np.ndarray, affinity: np.ndarray, step: int, capacity: int) 
     child = np.zeros(value.shape[0], dtype=INDEX)
     none = np.empty(0), np.inf
     kernels.assign_greedily(value, affinity, value.shape[0], step, capacity or 2**30, *none, child)
-    kernels.exchange(value, step, capacity, child)
+    exchange(value, step, capacity, child)
     return child
 
 
@@ -294,7 +295,7 @@ def test_the_greedy_loop_alone_is_not_always_best():
     child = np.zeros(3, dtype=INDEX)
     kernels.assign_greedily(value, affinity, 3, 2, 2**30, np.empty(0), np.inf, child)
     assert child.tolist() == [0, 1, 2]
-    kernels.exchange(value, 2, 0, child)
+    exchange(value, 2, 0, child)
     assert child.tolist() == [1, 0, 2]
 
 

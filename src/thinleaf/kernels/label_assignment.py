@@ -15,10 +15,10 @@ import numpy as np
 
 from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels.label_exchange import all_best, exchange
 from thinleaf.kernels.softmax import exp32
 
 NO_ROOM = -1
-_EPS = 1e-12
 _PRIOR = 10.0
 """How many examples the distribution at a label's mean representation counts as."""
 _NOWHERE = -1e29
@@ -27,8 +27,6 @@ _SMALL = 8
 """Up to so many scores are summed here: to call a matrix product takes longer."""
 _EXCHANGE = 32
 """Largest labels x arity of a node for which the greedy assignment is improved by exchanges."""
-_MOVE = 32
-"""The same for moving room between children."""
 
 
 @strict_kernel
@@ -251,126 +249,6 @@ def place_rest(
 
 
 @strict_kernel
-def _costs(
-    value: AccumArray, child: IndexArray, capacity: int, cost: AccumArray, mover: IndexArray
-) -> None:
-    """Fill what moving the cheapest label from j to k loses; index M stands for free room."""
-    n_labels, arity = value.shape
-    cost[:] = np.inf
-    size = np.zeros(arity, dtype=np.int32)
-    for i in range(n_labels):
-        j = child[i]
-        size[j] += 1
-        for k in range(arity):
-            loss = value[i, j] - value[i, k]
-            if k != j and loss < cost[j, k]:
-                cost[j, k] = loss
-                mover[j, k] = i
-    if capacity > 0:
-        for j in range(arity):
-            if size[j] < capacity:
-                cost[j, arity] = 0.0
-            if size[j] > 1:
-                cost[arity, j] = 0.0
-
-
-@strict_kernel
-def _cancel_cycle(
-    value: AccumArray, child: IndexArray, capacity: int, cost: AccumArray, mover: IndexArray
-) -> bool:
-    """Exchange labels around a cycle of children that gains; return whether there was one."""
-    arity = value.shape[1]
-    _costs(value, child, capacity, cost, mover)
-    distance = np.zeros(arity + 1)
-    before = np.full(arity + 1, -1, dtype=np.int32)
-    last = -1
-    for _ in range(arity + 1):
-        last = -1
-        for j in range(arity + 1):
-            for k in range(arity + 1):
-                if distance[j] + cost[j, k] < distance[k] - _EPS:
-                    distance[k] = distance[j] + cost[j, k]
-                    before[k] = j
-                    last = k
-        if last < 0:
-            return False
-    for _ in range(arity + 1):  # now certainly on a cycle
-        last = before[last]
-    k = last
-    while True:
-        j = before[k]
-        if j < arity and k < arity:
-            child[mover[j, k]] = k
-        k = j
-        if k == last:
-            return True
-
-
-@strict_kernel
-def _shift(
-    value: AccumArray, child: IndexArray, start: int, end: int, cost: AccumArray, mover: IndexArray
-) -> float:
-    """Move one label's room from child ``start`` to ``end`` along the cheapest way; its loss."""
-    arity = value.shape[1]
-    _costs(value, child, 0, cost, mover)
-    distance = np.full(arity + 1, np.inf)
-    before = np.full(arity + 1, -1, dtype=np.int32)
-    distance[start] = 0.0
-    for _ in range(arity):
-        for j in range(arity):
-            for k in range(arity):
-                if distance[j] + cost[j, k] < distance[k] - _EPS:
-                    distance[k] = distance[j] + cost[j, k]
-                    before[k] = j
-    k = end
-    while k != start:
-        child[mover[before[k], k]] = k
-        k = before[k]
-    return distance[end]
-
-
-@strict_kernel
-def exchange(value: AccumArray, step: int, capacity: int, child: IndexArray) -> None:
-    """Improve an assignment until no exchange of labels raises the sum of derivatives.
-
-    With ``capacity`` > 0 (algorithm 3) the result is the best there is. Otherwise (algorithm 2) it
-    is the best with these numbers of labels for the children, and no move of M - 1 labels' room
-    from one child to another gains.
-    """
-    arity = value.shape[1]
-    cost = np.empty((arity + 1, arity + 1))
-    mover = np.zeros((arity + 1, arity + 1), dtype=np.int32)
-    while _cancel_cycle(value, child, capacity, cost, mover):
-        pass
-    if capacity > 0 or value.shape[0] * arity > _MOVE:
-        return
-    improved = True
-    while improved:
-        improved = False
-        for start in range(arity):
-            for end in range(arity):
-                if start == end or np.sum(child == start) <= step:
-                    continue
-                trial = child.copy()
-                loss = 0.0
-                for _ in range(step):
-                    loss += _shift(value, trial, start, end, cost, mover)
-                if loss < -_EPS:
-                    child[:] = trial
-                    improved = True
-
-
-@strict_kernel
-def _all_best(value: AccumArray, child: IndexArray) -> bool:
-    """Return whether every label is where its derivative is highest: then nothing can gain."""
-    for i in range(child.size):
-        for j in range(value.shape[1]):
-            if value[i, j] > value[i, child[i]]:
-                return False
-    return True
-
-
-@strict_kernel
 def derivatives(
     p: AccumArray,
     q: AccumArray,
@@ -534,7 +412,7 @@ def assign_labels(
         assign_greedily(value, affinity, n_known, step, most, q[:n_known], max_share / arity, child)
         if n_known < size:
             place_rest(value, affinity, n_known, n_real, step, most, current, child)
-        if size * arity <= _EXCHANGE and size > arity and not _all_best(value, child):
+        if size * arity <= _EXCHANGE and size > arity and not all_best(value, child):
             exchange(value.astype(np.float64), step, capacity, child)
         ordered = segment.copy()
         at = begin[n]
