@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinleaf._dtypes import INDEX, NO_CHILD
+from thinleaf.execution import executor_for
 from thinleaf.kernels import label_assignment as kernels
 from thinleaf.kernels.label_exchange import exchange
+from thinleaf.labeltree import assign
 from thinleaf.labeltree.assign import assign_labels
 from thinleaf.labeltree.kinds import balanced, clustered, huffman, n_fillers
 from thinleaf.labeltree.show import tree_text
@@ -328,6 +330,25 @@ def test_algorithm_3_obeys_its_depth(seed, n_labels, arity):
     if tree.depth > 1:
         with pytest.raises(ValueError, match="raise arity or max_depth"):
             assign_labels(tree, random_statistics(tree, rng), *parameters(tree, rng), max_depth=1)
+
+
+@given(seeds, st.integers(2, 80), arities, st.sampled_from([1, 4, 16]), st.booleans())
+def test_how_the_tree_is_cut_into_tasks_does_not_change_it(seed, n_labels, arity, limit, limited):
+    rng = np.random.default_rng(seed)
+    tree = balanced(n_labels, arity, rng)
+    statistics = random_statistics(tree, rng)
+    statistics.label_counts[rng.random(n_labels) < 0.2] = 0.0
+    given = tree, statistics, *parameters(tree, rng)
+    options = {"max_depth": tree.depth if limited else None, "decay": 1.0}
+    whole = assign_labels(*given, **options)
+    with pytest.MonkeyPatch.context() as patch, executor_for(3) as executor:
+        patch.setattr(assign, "_SUBTREE", limit)
+        cut, again = (assign_labels(*given, **options, executor=e) for e in (None, executor))
+    np.testing.assert_array_equal(cut.tree.children, again.tree.children)
+    np.testing.assert_array_equal(cut.tree.path_branches, whole.tree.path_branches)
+    np.testing.assert_array_equal(cut.statistics.counts, whole.statistics.counts)
+    origins = (one.origin[one.tree.path_nodes] for one in (cut, whole))
+    np.testing.assert_array_equal(*origins)
 
 
 @given(seeds, st.integers(3, 30), arities)

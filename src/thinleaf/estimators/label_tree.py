@@ -449,6 +449,8 @@ def is_text(X: Any) -> bool:
 
 
 def _check_labels(labels: AnyArray) -> None:
+    if labels.ndim == 1 and labels.dtype.kind == "U" and labels.size:
+        return  # strings are classes: to sort them once more would take time
     try:
         check_classification_targets(labels)
     except TypeError as error:  # they cannot be sorted

@@ -10,6 +10,7 @@ strictly, since kernels here call each other.
 from __future__ import annotations
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 
@@ -320,125 +321,185 @@ def _at_means(weights: ParamArray, bias: ParamArray, means: ParamArray, p: Param
             p[i, j] /= total
 
 
+class Known(NamedTuple):
+    """The old tree, its parameters, and what is known of its labels."""
+
+    children: IndexArray
+    path_ptr: OffsetArray
+    path_nodes: IndexArray
+    path_branches: IndexArray
+    sum_probas: ParamArray
+    counts: ParamArray
+    label_sums: ParamArray
+    label_counts: ParamArray
+    weights: ParamArray
+    bias: ParamArray
+
+
+class Rule(NamedTuple):
+    """How labels are assigned. With ``max_depth`` 0 this is algorithm 2, else algorithm 3."""
+
+    log_likelihood: bool
+    inertia: float
+    max_share: float
+    max_depth: int
+
+
 @strict_kernel
-def assign_labels(
-    old_children: IndexArray,
-    path_ptr: OffsetArray,
-    path_nodes: IndexArray,
-    path_branches: IndexArray,
-    sum_probas: ParamArray,
-    counts: ParamArray,
-    means: ParamArray,
-    label_counts: ParamArray,
-    weights: ParamArray,
-    bias: ParamArray,
-    log_likelihood: bool,
-    inertia: float,
-    max_share: float,
-    max_depth: int,
+def _mean_representations(known: Known, labels: IndexArray, means: ParamArray) -> None:
+    """Fill the mean representation of each label that has examples."""
+    for i in range(means.shape[0]):
+        count = known.label_counts[labels[i]]
+        share = np.float32(1.0 / count) if count > 0.0 else np.float32(0.0)
+        for t in range(means.shape[1]):
+            means[i, t] = known.label_sums[labels[i], t] * share
+
+
+@strict_kernel
+def _distributions(
+    known: Known,
     labels: IndexArray,
+    means: ParamArray,
+    old: int,
+    depth: int,
+    p: ParamArray,
+    q: AccumArray,
+    current: IndexArray,
+) -> None:
+    """Fill p_j|i and q_i of a node that continues node ``old``, and the child each label is at."""
+    n_real, arity = p.shape
+    p[:] = np.float32(0.0)
+    total = 0.0
+    for i in range(n_real):
+        q[i] = known.label_counts[labels[i]]
+        current[i] = NO_ROOM
+        total += q[i]
+    if old >= 0:
+        _at_means(known.weights[old], known.bias[old], means, p)
+        for i in range(n_real):
+            e = known.path_ptr[labels[i]] + depth
+            if q[i] == 0.0:
+                p[i] = np.float32(0.0)
+            if e >= known.path_ptr[labels[i] + 1] or known.path_nodes[e] != old:
+                continue
+            current[i] = known.path_branches[e]
+            if known.counts[e] > 0:
+                n_prior = np.float32(_PRIOR) if q[i] > 0.0 else np.float32(0.0)
+                inverse = np.float32(1.0) / (known.counts[e] + n_prior)
+                for j in range(arity):
+                    p[i, j] = (known.sum_probas[e, j] + n_prior * p[i, j]) * inverse
+    for i in range(n_real):
+        q[i] /= max(total, 1e-30)
+
+
+@strict_kernel
+def assign_below(
+    known: Known,
+    rule: Rule,
+    labels: IndexArray,
+    old: int,
+    first_depth: int,
+    n_most: int,
+    order: IndexArray,
+    begin: OffsetArray,
+    end: OffsetArray,
     children: IndexArray,
     origin: IndexArray,
 ) -> int:
-    """Rebuild the tree from the root down, breadth first; return the number of its nodes.
+    """Build the subtree over some labels, breadth first; return the number of its nodes.
 
-    ``labels`` holds all labels and, after them, fillers; a node's labels are a segment of it. With
-    ``max_depth`` 0 this is algorithm 2, else algorithm 3. Labels without examples, of which nothing
-    is known, take what room the others leave, and that of the child where they are if they can.
-    ``origin`` is the node of the old tree that each new one continues, or -1.
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        Labels with examples, then those without, of which nothing is known, then fillers. The
+        second take what room the first leave, and that of the child where they are if they can.
+    old, first_depth : int
+        The node of the old tree that the first node continues, or -1, and its depth.
+    n_most : int
+        So many nodes, from the first on, get children.
+    order : ndarray of shape (n,)
+        To be filled: the labels of node i are ``labels[order[begin[i]:end[i]]]``.
+    begin, end : ndarray of shape (n,)
+    children : ndarray of shape (n, arity)
+        To be filled: the number of a node, -1 for none, or ``-2 - label`` for a leaf.
+    origin : ndarray of shape (n,)
+        To be filled: the node of the old tree that each node continues, or -1.
     """
-    n_labels = path_ptr.size - 1
-    n_old, arity = old_children.shape
-    begin = np.zeros(origin.size + 1, dtype=np.int64)
-    end = np.zeros(origin.size + 1, dtype=np.int64)
-    depth = np.zeros(origin.size + 1, dtype=np.int64)
-    end[0] = labels.size
-    origin[0] = 0
+    n_labels = known.path_ptr.size - 1
+    n_old, arity = known.children.shape
+    n_in_all = labels.size
+    while n_in_all > 0 and labels[n_in_all - 1] >= n_labels:
+        n_in_all -= 1
+    means = np.empty((n_in_all, known.label_sums.shape[1]), dtype=np.float32)
+    _mean_representations(known, labels[:n_in_all], means)
+    # rows of these are a node's, as many as it has labels
+    all_places, all_own, all_means = order.copy(), np.empty_like(labels), np.empty_like(means)
+    all_p = np.empty((n_in_all, arity), dtype=np.float32)
+    all_q, all_current = np.empty(n_in_all), np.empty(n_in_all, dtype=np.int32)
+    all_value = np.zeros((labels.size, arity), dtype=np.float32)
+    all_affinity = np.zeros((labels.size, arity), dtype=np.float32)
+    all_child = np.empty(labels.size, dtype=np.int32)
+    size_of, real_of, room_at = np.empty((3, arity), dtype=np.int64)
+    depth = np.zeros(labels.size, dtype=np.int64)
+    for i in range(labels.size):
+        order[i] = i
+    begin[0], end[0], origin[0], depth[0] = 0, labels.size, old, first_depth
     n_nodes = 1
     n = 0
-    while n < n_nodes:
-        segment = labels[begin[n] : end[n]]
-        size, old = segment.size, origin[n]
-        n_real = 0
+    while n < n_nodes and n < n_most:
+        size, old = end[n] - begin[n], origin[n]
+        places, own = all_places[:size], all_own[:size]
+        n_known, n_real = 0, 0
         for i in range(size):
-            if segment[i] < n_labels:  # fillers to the end
-                label = segment[i]
-                segment[i] = segment[n_real]
-                segment[n_real] = label
-                n_real += 1
-        n_known = 0
-        for i in range(n_real):
-            if label_counts[segment[i]] > 0.0:  # labels without examples behind the others
-                label = segment[i]
-                segment[i] = segment[n_known]
-                segment[n_known] = label
-                n_known += 1
-        # first, compute p_j|i and q_i
-        p = np.zeros((n_real, arity), dtype=np.float32)
-        q = np.empty(n_real)
-        for i in range(n_real):
-            q[i] = label_counts[segment[i]]
-        if old >= 0:
-            mean = np.zeros((n_real, means.shape[1]), dtype=np.float32)
+            places[i] = order[begin[n] + i]
+            own[i] = labels[places[i]]
+            n_real += own[i] < n_labels
+            n_known += own[i] < n_labels and known.label_counts[own[i]] > 0.0
+        mean = means
+        if old >= 0 and n > 0:
+            mean = all_means[:n_real]
             for i in range(n_real):
-                share = np.float32(1.0 / q[i]) if q[i] > 0.0 else np.float32(0.0)
-                for t in range(means.shape[1]):
-                    mean[i, t] = means[segment[i], t] * share
-            _at_means(weights[old], bias[old], mean, p)
-        for i in range(n_real):
-            e = path_ptr[segment[i]] + depth[n]
-            if q[i] == 0.0:
-                p[i] = np.float32(0.0)
-            if old >= 0 and e < path_ptr[segment[i] + 1] and path_nodes[e] == old and counts[e] > 0:
-                n_prior = np.float32(_PRIOR) if q[i] > 0.0 else np.float32(0.0)
-                inverse = np.float32(1.0) / (counts[e] + n_prior)
-                for j in range(arity):
-                    p[i, j] = (sum_probas[e, j] + n_prior * p[i, j]) * inverse
-        q /= max(q.sum(), 1e-30)
-        # then, assign each label to a child
-        value = np.zeros((size, arity), dtype=np.float32)
-        affinity = np.zeros((size, arity), dtype=np.float32)
-        current = np.full(n_real, NO_ROOM, dtype=np.int32)
-        for i in range(n_real):
-            e = path_ptr[segment[i]] + depth[n]
-            if old >= 0 and e < path_ptr[segment[i] + 1] and path_nodes[e] == old:
-                current[i] = path_branches[e]
-        derivatives(p, q, log_likelihood, inertia, current, value, affinity)
-        child = np.zeros(size, dtype=np.int32)
+                for t in range(mean.shape[1]):
+                    mean[i, t] = means[places[i], t]
+        p, q, current = all_p[:n_real], all_q[:n_real], all_current[:n_real]
+        _distributions(known, own[:n_real], mean, old, depth[n], p, q, current)
+        value, affinity = all_value[:size], all_affinity[:size]
+        value[n_real:], affinity[n_real:] = np.float32(0.0), np.float32(0.0)
+        derivatives(p, q, rule.log_likelihood, rule.inertia, current, value, affinity)
+        child = all_child[:size]
         step, capacity = arity - 1, 0
-        if max_depth > 0:
-            step, capacity = 1, min(float(arity) ** (max_depth - 1 - depth[n]), 2.0**30)
-        most = capacity if capacity else 2**30
-        assign_greedily(value, affinity, n_known, step, most, q[:n_known], max_share / arity, child)
+        if rule.max_depth > 0:
+            step, capacity = 1, min(float(arity) ** (rule.max_depth - 1 - depth[n]), 2.0**30)
+        most, max_mass = capacity if capacity else 2**30, rule.max_share / arity
+        child[:] = 0
+        assign_greedily(value, affinity, n_known, step, most, q[:n_known], max_mass, child)
         if n_known < size:
             place_rest(value, affinity, n_known, n_real, step, most, current, child)
         if size * arity <= _EXCHANGE and size > arity and not all_best(value, child):
             exchange(value.astype(np.float64), step, capacity, child)
-        ordered = segment.copy()
+        size_of[:], real_of[:] = 0, 0
+        for i in range(size):
+            size_of[child[i]] += 1
+            real_of[child[i]] += own[i] < n_labels
         at = begin[n]
         for j in range(arity):
-            first, real = at, 0
-            for i in range(size):
-                if child[i] == j:
-                    labels[at] = ordered[i]
-                    at += 1
-                    if ordered[i] < n_labels:
-                        real += 1
-            if real == 0:
+            first, at = at, at + size_of[j]
+            room_at[j] = first
+            if real_of[j] == 0:
                 children[n, j] = -1
-            elif at == first + 1:
-                children[n, j] = -2 - labels[first]  # a leaf, until the nodes are counted
-            else:
+            elif size_of[j] > 1:
                 children[n, j] = n_nodes
-                below = old_children[old, j] if old >= 0 else -1
+                below = known.children[old, j] if old >= 0 else -1
                 origin[n_nodes] = below if 0 < below < n_old else -1
                 begin[n_nodes], end[n_nodes], depth[n_nodes] = first, at, depth[n] + 1
                 n_nodes += 1
+        for i in range(size):
+            j = child[i]
+            order[room_at[j]] = places[i]
+            room_at[j] += 1
+            if size_of[j] == real_of[j] == 1:
+                children[n, j] = -2 - own[i]
         n += 1
-    for n in range(n_nodes):
-        for j in range(arity):
-            if children[n, j] < -1:
-                children[n, j] = n_nodes - 2 - children[n, j]
     return n_nodes
 
 

@@ -6,18 +6,24 @@ assigned first, among children that have room. The loops are in ``kernels.label_
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, IndexArray, ParamArray
+from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, IndexArray, OffsetArray, ParamArray
+from thinleaf.execution import Executor, SerialExecutor
 from thinleaf.kernels import label_assignment as kernels
+from thinleaf.kernels.label_assignment import Known, Rule
 from thinleaf.labeltree.kinds import n_fillers
 from thinleaf.labeltree.statistics import Statistics
 from thinleaf.labeltree.tree import LabelTree
 
 Criterion: TypeAlias = Literal["probability", "log_likelihood"]
 """Which derivative of J_n: with respect to p_j|i (equation 10) or its logarithm (12)."""
+
+_SUBTREE = 4096
+"""Up to so many labels, a node and all below it are one task: their means fit into a cache."""
 
 
 class Assignment(NamedTuple):
@@ -40,6 +46,7 @@ def assign_labels(
     decay: float = 0.8,
     inertia: float = 1.0,
     max_share: float | None = None,
+    executor: Executor | None = None,
 ) -> Assignment:
     """Re-assign every label.
 
@@ -63,6 +70,8 @@ def assign_labels(
     max_share : float, optional
         A child whose labels have this many times its fair share of the examples takes no more while
         others have room.
+    executor : Executor, optional
+        Where nodes that do not depend on each other are assigned; the result is the same with any.
 
     Returns
     -------
@@ -71,11 +80,7 @@ def assign_labels(
     check_depth(tree.n_labels, tree.arity, max_depth)
     if tree.n_nodes == 0:
         return Assignment(tree, np.empty(0, dtype=INDEX), statistics)
-    extra = 0 if max_depth else n_fillers(tree.n_labels, tree.arity)
-    labels = np.arange(tree.n_labels + extra, dtype=INDEX)
-    children = np.empty((tree.n_labels, tree.arity), dtype=INDEX)
-    origin = np.empty(tree.n_labels, dtype=INDEX)
-    n_nodes = kernels.assign_labels(
+    known = Known(
         tree.children,
         tree.path_ptr,
         tree.path_nodes,
@@ -86,17 +91,85 @@ def assign_labels(
         statistics.label_counts,
         weights,
         bias,
-        criterion == "log_likelihood",
-        inertia,
-        np.inf if max_share is None else float(max_share),
-        max_depth or 0,
-        labels,
-        children,
-        origin,
     )
-    new = LabelTree.build(children[:n_nodes], tree.n_labels)
-    origin = origin[:n_nodes].copy()
+    share = np.inf if max_share is None else float(max_share)
+    rule = Rule(criterion == "log_likelihood", float(inertia), share, max_depth or 0)
+    children, origin = _rebuilt(known, rule, executor or SerialExecutor())
+    new = LabelTree.build(children, tree.n_labels)
     return Assignment(new, origin, _carried(tree, new, origin, statistics, decay))
+
+
+class _Task(NamedTuple):
+    """A node that is to get children."""
+
+    labels: IndexArray
+    old: int
+    parent: tuple[int, int] | None
+    """Its parent's number, and which child it is."""
+
+
+class _Part(NamedTuple):
+    """What came of it: the node, and all below it or its children; as the kernel fills them."""
+
+    n_nodes: int
+    order: IndexArray
+    begin: OffsetArray
+    end: OffsetArray
+    children: IndexArray
+    origin: IndexArray
+
+
+def _rebuilt(known: Known, rule: Rule, executor: Executor) -> tuple[IndexArray, IndexArray]:
+    """Return the children of each node of the new tree, and the old node that it continues.
+
+    A node of many labels is split by itself, one of few with all that is below it. Which nodes are
+    independent of each other, and how they are numbered, does not depend on the executor.
+    """
+    n_labels, arity = known.path_ptr.size - 1, known.children.shape[1]
+    n_extra = 0 if rule.max_depth else n_fillers(n_labels, arity)
+    real = np.argsort(known.label_counts <= 0.0, kind="stable")
+    first = np.concatenate([real, np.arange(n_labels, n_labels + n_extra)]).astype(INDEX)
+    children = np.empty((n_labels, arity), dtype=INDEX)
+    origin = np.empty(n_labels, dtype=INDEX)
+    n_nodes, depth = 0, 0
+    tasks = [_Task(first, 0, None)]
+    while tasks:
+        build = partial(_part_of, known, rule, depth)
+        parts = executor.map(build, tasks, [float(task.labels.size) for task in tasks])
+        following: list[_Task] = []
+        for task, part in zip(tasks, parts, strict=True):
+            if task.parent is not None:
+                children[task.parent] = n_nodes
+            alone = task.labels.size > _SUBTREE
+            n_built = 1 if alone else part.n_nodes
+            rows = children[n_nodes : n_nodes + n_built]
+            rows[:] = part.children[:n_built]
+            origin[n_nodes : n_nodes + n_built] = part.origin[:n_built]
+            if alone:
+                for j in np.flatnonzero(rows[0] > 0):
+                    c = rows[0, j]
+                    labels = task.labels[part.order[part.begin[c] : part.end[c]]]
+                    following.append(_Task(labels, int(part.origin[c]), (n_nodes, int(j))))
+            else:
+                rows[rows > 0] += n_nodes
+            n_nodes += n_built
+        tasks, depth = following, depth + 1
+    children = children[:n_nodes]
+    leaves = children < NO_CHILD
+    children[leaves] = n_nodes - 2 - children[leaves]
+    return children, origin[:n_nodes].copy()
+
+
+def _part_of(known: Known, rule: Rule, depth: int, task: _Task) -> _Part:
+    n = task.labels.size
+    begin, end = np.empty((2, n), dtype=OFFSET)
+    order, origin = np.empty((2, n), dtype=INDEX)
+    children = np.empty((n, known.children.shape[1]), dtype=INDEX)
+    n_most = 1 if n > _SUBTREE else n
+    n_nodes = kernels.assign_below(
+        known, rule, task.labels, task.old, depth, n_most, order, begin, end, children, origin
+    )
+    return _Part(n_nodes, order, begin, end, children, origin)
 
 
 def check_depth(n_labels: int, arity: int, max_depth: int | None) -> None:

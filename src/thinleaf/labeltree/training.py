@@ -151,6 +151,7 @@ def train(
                     criterion=assigning.criterion,
                     max_depth=assigning.max_depth,
                     decay=assigning.decay,
+                    executor=executor,
                 )
                 model = model.rebuilt(tree, origin)
                 n_assigned += 1

@@ -19,13 +19,15 @@ from thinleaf.kernels.rows import CSR
 
 Pooling: TypeAlias = Literal["mean", "sum"]
 
-_SEPARATORS = re.compile(r"\W+")
+_SEPARATORS = re.compile(r"[^\w\x00-\x7f]+")
+"""What separates words and is not ASCII: rare, so that most of a text is skipped."""
 _ASCII = bytes(
-    ord(chr(c).lower()) if chr(c).isascii() and (chr(c).isalnum() or chr(c) == "_") else 32
+    c if c >= 128 else ord(chr(c).lower()) if chr(c).isalnum() or chr(c) == "_" else 32
     for c in range(256)
 )
-_JOINED = bytes(10 if c == 0 else c if c >= 128 else _ASCII[c] for c in range(256))
-"""The same for texts that are joined by null characters; what is not ASCII stays."""
+"""Each ASCII character in lower case, or a space; other bytes stay."""
+_JOINED = b"\n" + _ASCII[1:]
+"""The same for texts that are joined by null characters."""
 _FIRST_TABLE = 1 << 16
 
 
@@ -37,9 +39,9 @@ def normalized(text: str) -> bytes:
     >>> normalized("usr/lib/Foo.so")
     b'usr lib foo so\n'
     """
-    if text.isascii():
-        return text.encode().translate(_ASCII) + b"\n"
-    return _SEPARATORS.sub(" ", text.lower()).encode() + b"\n"
+    if not text.isascii():
+        text = _SEPARATORS.sub(" ", text.lower())
+    return text.encode().translate(_ASCII) + b"\n"
 
 
 class WordFeatures:
@@ -143,7 +145,7 @@ class WordFeatures:
         data = np.ones(indices.size, dtype=PARAM)
         if self.pooling == "mean":
             sizes = np.diff(indptr)
-            data = np.repeat(1.0 / np.maximum(sizes, 1), sizes).astype(PARAM)
+            data = np.repeat((1.0 / np.maximum(sizes, 1)).astype(PARAM), sizes)
         return CSR(indptr, indices, data, self.n_features)
 
 
@@ -153,7 +155,7 @@ def _hashes(texts: Iterable[str]) -> tuple[AnyArray, OffsetArray]:
     text_ptr: OffsetArray = np.zeros(n_texts + 1, dtype=OFFSET)
     hashes = np.empty(content.size // 2 + 1, dtype=np.uint64)
     n_words = kernels.hash_words(content, hashes, text_ptr)
-    return hashes[:n_words].copy(), text_ptr
+    return hashes[:n_words], text_ptr
 
 
 def _content(texts: list[str]) -> tuple[AnyArray, int]:
