@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -84,7 +87,7 @@ def compare(
     results: list[Result] = []
 
     try:
-        with output.status() as show:
+        with output.status() as show, _tidy_end():
 
             def say(entry: Entry, stage: str) -> None:
                 show(f"{len(results) + 1}/{len(entries)} {entry.name}: {stage}")
@@ -100,6 +103,20 @@ def compare(
             output.result(record, table if quiet and not json else text)
         if plot is not None:
             _draw(results, plot, output)
+
+
+@contextmanager
+def _tidy_end() -> Iterator[None]:
+    """Let a request to end, SIGTERM, end the models' processes and remove their files first."""
+
+    def end(number: int, frame: Any) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _names(given: str, known: Sequence[str], option: str) -> list[str]:

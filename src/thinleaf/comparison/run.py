@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import queue
 import signal
@@ -24,6 +25,9 @@ Progress = Callable[[Entry, str], None]
 
 _COMPILE_SECONDS = 300.0
 """What loading and compiling may take beside the limit."""
+
+_BEAT_SECONDS = 30.0
+"""How often to say that an entry is still at it."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
@@ -65,7 +69,8 @@ def compare(
         that it may load and compile for five minutes longer than this: only the first run on a
         machine compiles.
     progress : callable
-        Is called with the entry and what it does: "loading", "compiling", "training", "measuring".
+        Is called with the entry and what it does: "loading", "compiling", "training", "measuring";
+        and while that takes long, every half minute with the seconds behind it: "training, 30 s".
     """
     with tempfile.TemporaryDirectory(prefix="thinleaf-") as name:
         split.save(Path(name))
@@ -110,23 +115,26 @@ def _follow(entry: Entry, events: IO[str], limit: float | None, progress: Progre
 
     threading.Thread(target=read, daemon=True).start()
     result = Result(entry.name, {})
-    allowed = None if limit is None else limit + _COMPILE_SECONDS
-    deadline = None if allowed is None else time.monotonic() + allowed
+    stage, since = "loading", time.monotonic()
+    allowed = math.inf if limit is None else limit + _COMPILE_SECONDS
+    deadline = since + allowed
     while True:
         try:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            line = lines.get(timeout=left)
+            line = lines.get(timeout=max(0.0, min(_BEAT_SECONDS, deadline - time.monotonic())))
         except queue.Empty:
-            return replace(result, failed=f"stopped after {allowed:g} s")
+            if time.monotonic() >= deadline:
+                return replace(result, failed=f"stopped after {allowed:g} s")
+            progress(entry, f"{stage}, {time.monotonic() - since:.0f} s")
+            continue
         if line is None:
             return result
         event = json.loads(line)
-        if "stage" in event:
-            progress(entry, event["stage"])
-            if event["stage"] == "training" and limit is not None:
-                allowed, deadline = limit, time.monotonic() + limit
-        else:
+        if "stage" not in event:
             return Result(entry.name, event.get("figures", {}), event.get("failed"))
+        stage, since = event["stage"], time.monotonic()
+        progress(entry, stage)
+        if stage == "training" and limit is not None:
+            allowed, deadline = limit, since + limit
 
 
 def _end(process: subprocess.Popen[str]) -> None:
