@@ -144,6 +144,7 @@ def test_label_trees_read_texts():
     assert system.samples(split, 2) == split.texts_test[:2]
     assert figures.error < 0.2
     assert figures.depth == system.model.model_.tree.depth
+    assert figures.flops == system.model.mean_flops(split.texts_test) > 8
 
 
 def test_unknown_classes_are_errors_without_probability():

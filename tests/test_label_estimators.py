@@ -71,6 +71,18 @@ def test_every_kind_of_tree_learns_texts(tree):
     assert [clf.predict_one(text) for text in X[:20]] == clf.predict(X[:20]).tolist()
 
 
+@pytest.mark.parametrize("arity", [2, 4])
+def test_multiplications_are_those_of_terms_and_nodes(arity):
+    X, y = texts()
+    clf = quick(tree="balanced", arity=arity, dim=5, search="greedy").fit(X, y)
+    tree, n_outputs = clf.model_.tree, {2: 1, 4: 4}[arity]
+    depths = tree.depths[np.searchsorted(clf.classes_, clf.predict(X))]
+    n_terms = clf.features_.transform(X).indices.size / len(X)
+    greedy = clf.mean_flops(X)
+    assert greedy == pytest.approx(5 * (n_terms + n_outputs * depths.mean()))
+    assert clf.set_params(search="exact").mean_flops(X) >= greedy
+
+
 def common_depth(tree: LabelTree, a: int, b: int) -> int:
     """Return how many nodes two paths have in common."""
     return sum(x == y for x, y in zip(tree.path(a), tree.path(b), strict=False))

@@ -167,10 +167,10 @@ class Ours(System):
                 "mean_leaf_classes": float(np.diff(packed.class_ptr).mean()),
                 "flops": frozen_mean_flops(self.predictor, as_rows(split.X_test)),
             }
+        shape = {"flops": self.model.mean_flops(self._rows(split, "test"))}
         if isinstance(self.model, LabelTreeClassifier):
             tree = self.model.model_.tree
-            return {"depth": tree.depth, "leaves": tree.n_labels, "mean_leaf_classes": 1.0}
-        shape = {"flops": self.model.mean_flops(split.X_test)}
+            return {"depth": tree.depth, "leaves": tree.n_labels, "mean_leaf_classes": 1.0, **shape}
         if isinstance(self.model, MACHClassifier):
             mach = self.model.model_
             buckets = {"leaves": len(mach.softmaxes), "mean_leaf_classes": float(mach.n_buckets)}

@@ -240,6 +240,14 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         (ids,) = self._in_pieces(X, lambda rows: (self._best(rows),))
         return self.classes_[ids]
 
+    def mean_flops(self, X: Any) -> float:
+        """Return the mean number of multiplications for a prediction, as ``search`` finds it.
+
+        A row's representation takes d for each of its terms, a node that is visited d for each of
+        its outputs.
+        """
+        return self.model_.mean_flops(self._rows(X), greedy=self.search == "greedy")
+
     def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
         """Return the ``k`` most probable labels, best first, and their probabilities.
 

@@ -13,7 +13,7 @@ import numpy as np
 from thinleaf._dtypes import INDEX, PARAM, BoolArray, IndexArray, ParamArray
 from thinleaf.kernels import label_search as kernels
 from thinleaf.kernels.label_sgd import collect_rows
-from thinleaf.kernels.rows import Rows, n_rows_of
+from thinleaf.kernels.rows import CSR, Rows, n_rows_of
 from thinleaf.labeltree.statistics import Statistics
 from thinleaf.labeltree.tree import LabelTree
 
@@ -96,6 +96,21 @@ class LabelTreeModel:
             X, self.scale, self.U, self.weights, self.bias, self.tree.children, labels
         )
         return labels
+
+    def mean_flops(self, X: Rows, *, greedy: bool) -> float:
+        """Return the mean number of multiplications for the best label of a row."""
+        n_rows = n_rows_of(X)
+        n_entries = X.indices.size if isinstance(X, CSR) else np.count_nonzero(X)
+        if greedy:
+            n_visited = int(self.tree.depths[self.descend(X)].sum())
+        else:
+            labels, scores = np.empty((n_rows, 1), dtype=INDEX), np.empty((n_rows, 1), dtype=PARAM)
+            n_visited = kernels.topk_rows(
+                X, self.scale, self.U, self.weights, self.bias, self.tree.children,
+                self.tree.depth, labels, scores,
+            )  # fmt: skip
+        dim, n_scores = self.U.shape[1], n_outputs(self.tree)
+        return dim * (n_entries + n_scores * n_visited) / max(n_rows, 1)
 
     def log_proba(self, X: Rows) -> ParamArray:
         """Return the log-probability of every label, of shape (n_rows, n_labels)."""
