@@ -110,7 +110,7 @@ class LabelTreeModel:
                 self.tree.depth, labels, scores,
             )  # fmt: skip
         dim, n_scores = self.U.shape[1], n_outputs(self.tree)
-        return dim * (n_entries + n_scores * n_visited) / max(n_rows, 1)
+        return float(dim * (n_entries + n_scores * n_visited) / max(n_rows, 1))
 
     def log_proba(self, X: Rows) -> ParamArray:
         """Return the log-probability of every label, of shape (n_rows, n_labels)."""
