@@ -139,7 +139,7 @@ def assert_same_frozen(a: FrozenTree, b: FrozenTree) -> None:
         np.testing.assert_array_equal(array, b.packed.arrays()[name], name, strict=True)
     assert repr(a) == repr(b)
     np.testing.assert_array_equal(a.labels, b.labels, strict=True)
-    for name in ("n_features", "n_classes", "beam", "feature_names", "summary"):
+    for name in ("n_features", "n_classes", "beam", "temperature", "feature_names", "summary"):
         assert getattr(a, name) == getattr(b, name), name
     assert a.sections.keys() == b.sections.keys()
     for name, section in a.sections.items():

@@ -164,8 +164,9 @@ def test_evaluation_is_that_of_python(files, format):
     paths = files[format]
     beam = 2 if format in ("tsv", "libsvm") else 1
     arguments = (paths["model"], paths["test"], "--json", "--top-k", 2, "--beam", beam)
+    arguments = (*arguments, "--temperature", 1.5)
     record = json.loads(done("evaluate", *arguments).stdout)
-    model = thinleaf.load(paths["model"]).with_beam(beam)
+    model = thinleaf.load(paths["model"]).with_beam(beam, temperature=1.5)
     X, y = rows_of(model, paths["test"])
     held = metrics.perplexity(model.label_proba(X, y, smooth=False))
     assert record["rows"] == y.size
@@ -186,7 +187,7 @@ def test_every_parameter_can_be_set(files, tmp_path):
         "train", files["libsvm"]["train"], "-o", path, "--model", "st", "--depth", 1,
         "--leaf-classes", 4, "--set", "router_l1=0.5", "--set", "overlap=None", "--set",
         "absent=zero_one", "--validation", 0.2, "--seed", 3, "--trainable", "--beam", 2,
-        "--weights", "int8", "--rows", "sparse", *QUICK,
+        "--temperature", 3, "--weights", "int8", "--rows", "sparse", *QUICK,
     )  # fmt: skip
     clf = SoftmaxTreeClassifier(
         depth=1, leaf_classes=4, router_l1=0.5, overlap=None, absent="zero_one",
@@ -195,7 +196,8 @@ def test_every_parameter_can_be_set(files, tmp_path):
     examples = read_examples(files["libsvm"]["train"])
     clf.fit(examples.to_csr(), label_array(examples.labels))
     model, expected = thinleaf.load(path), clf.freeze(beam=2, weights="int8")
-    assert (model.beam, model.packed.weights) == (2, "int8")
+    expected = expected.with_beam(2, temperature=3.0)
+    assert (model.beam, model.temperature, model.packed.weights) == (2, 3.0, "int8")
     np.testing.assert_array_equal(
         model.predict_proba(examples.to_csr()), expected.predict_proba(examples.to_csr())
     )
@@ -713,9 +715,10 @@ def _texts_of(path: Path) -> tuple[list[str], np.ndarray]:
 def test_options_that_label_trees_do_not_have(tmp_path):
     paths = label_tree(tmp_path, "tsv")
     start = ["train", paths["train"], "-o", tmp_path / "no", "--model", "label-tree"]
-    for options in (["--beam", 2], ["--weights", "int8"], ["--trainable"]):
+    for options in (["--beam", 2], ["--temperature", 2], ["--weights", "int8"], ["--trainable"]):
         assert "for softmax trees" in wrong(*start, *options)
     assert "has no parameter 'depth'" in wrong(*start, "--depth", 3)
     assert "single words" in wrong(*start, "--ngrams", "2-3", "-q")
-    assert "searched exactly" in wrong("predict", paths["model"], paths["test"], "--beam", 2)
+    for option in ("--beam", "--temperature"):
+        assert "searched exactly" in wrong("predict", paths["model"], paths["test"], option, 2)
     assert "label tree" in wrong("bench", paths["model"], paths["test"])

@@ -82,6 +82,15 @@ def test_any_tree_comes_back(tmp_path_factory, tree, sparse, weights):
     assert_same_answers(model, again, np.ones((2, tree.n_features), PARAM))
 
 
+@pytest.mark.parametrize(("temperature", "version"), [(1.0, 1), (2.5, 3)])
+def test_a_temperature_comes_back(tmp_path, temperature, version):
+    model = rich_model(beam=3).with_beam(3, temperature=temperature)
+    again = reloaded(model, tmp_path / "model")
+    assert_same_frozen(model, again)
+    assert_same_answers(model, again, real_rows())
+    assert read_arrays(tmp_path / "model")[1]["version"] == version
+
+
 def test_labels_that_are_flags(tmp_path):
     model = frozen(random_tree(np.random.default_rng(0), 1, 3, 2), labels=labels_of("bool"))
     again = reloaded(model, tmp_path / "model")

@@ -28,6 +28,7 @@ from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
 from thinleaf.growth.prune import prune
 from thinleaf.inference import leaf_scores, route
 from thinleaf.packing import PackedTree, array_dtypes, pack
+from thinleaf.predictor import TEMPERATURES
 from thinleaf.probability import Outside
 from thinleaf.quantization import quantize
 from thinleaf.tree import Leaf, Router, Tree, TreeError
@@ -80,6 +81,40 @@ def test_a_beam_mixes_its_leaves_by_their_paths(sparse, weights, seed, n_leaves,
             np.testing.assert_allclose(P, expected, atol=2e-5)
             assert P.min() >= 0.0
             np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-9)
+
+
+@layouts
+@given(seed=seeds, temperature=st.sampled_from([0.3, 1.0, 5.0]), beam=st.sampled_from([1, 2, 5]))
+def test_a_temperature_divides_the_scores_of_routers(sparse, seed, temperature, beam):
+    rng = np.random.default_rng(seed)
+    tree = uneven(rng, prune(random_tree(rng, 9, 6, 7, zero=0.0))[0])
+    model = frozen(tree, sparse=sparse, epsilon=0.02).with_beam(beam, temperature=temperature)
+    assert model.temperature == model.with_beam(3).temperature == temperature
+    values = {"router_val": tree.router_val / temperature, "bias": tree.bias / temperature}
+    twin = replace(tree, **{name: value.astype(PARAM) for name, value in values.items()})
+    X = some_rows(seed, tree, 4)
+    expected = [reference.class_probability(twin, x, beam, epsilon=0.02) for x in X]
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=2e-5)
+
+
+def test_the_likeliest_temperature_is_taken():
+    model = rich_model(beam=3)
+    X = some_rows(0, random_tree(np.random.default_rng(0), 1, model.n_features, 2), 200)
+    y = np.random.default_rng(1).choice(model.labels, size=200)
+    best = model.calibrated(X, y)
+    losses = {
+        t: -np.log(model.with_beam(3, temperature=t).label_proba(X, y)).sum() for t in TEMPERATURES
+    }
+    assert best.temperature == min(losses, key=losses.__getitem__)
+    assert best.beam == 3
+    with pytest.raises(ValueError, match="a single path has no use"):
+        rich_model().calibrated(X, y)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan, np.inf, "1", 1e4])
+def test_temperatures_that_make_no_sense(temperature):
+    with pytest.raises(ValueError, match="temperature must be from"):
+        rich_model().with_beam(2, temperature=temperature)
 
 
 @layouts

@@ -32,6 +32,7 @@ WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 WEIGHT_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
+MIN_TEMPERATURE = 1e-3
 _N_TOP = 128  # seven levels of a tree
 _MAX_DENSE_WIDTH = 2**24
 """A sparse row takes this much scratch at most, whatever a file says."""
@@ -306,24 +307,32 @@ class PackedTree:
 
     # -- for kernels -------------------------------------------------------------------------------
 
-    def table(self, beam: int, state: AnyArray) -> tuple[OffsetArray, list[AnyArray]]:
+    def table(
+        self, beam: int, temperature: float, state: AnyArray
+    ) -> tuple[OffsetArray, list[AnyArray]]:
         """Return the table of addresses, and the arrays to keep alive as long as it is used.
 
         Parameters
         ----------
         beam : int
+        temperature : float
+            What scores of routers are divided by in a beam.
         state : ndarray of shape (n_leaves,) of uint8
             1 for leaves that need no check; kernels write into it.
         """
         whole = isinstance(beam, int | np.integer) and not isinstance(beam, bool)
         if not whole or not 1 <= beam <= _MAX_BEAM:
             raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
+        number = isinstance(temperature, float | int | np.number)
+        if not number or not MIN_TEMPERATURE <= temperature <= 1.0 / MIN_TEMPERATURE:
+            raise ValueError(f"temperature must be from 0.001 to 1000, got {temperature!r}")
         n_top = min(self.n_nodes, _N_TOP * self.n_trees) if self.sparse else 0
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights],
             self.n_trees, beam, self.slot.size, n_top,
         ]  # fmt: skip
-        kept = [state if name == "state" else getattr(self, name) for name in ARRAYS]
+        own = {"state": state, "sharpness": np.array([1.0 / temperature])}
+        kept = [own[name] if name in own else getattr(self, name) for name in ARRAYS]
         addresses = [array.__array_interface__["data"][0] for array in kept]
         return np.array(numbers + addresses, dtype=OFFSET), kept
 

@@ -47,8 +47,12 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 FORMAT = "thinleaf model"
-VERSION = 2
-"""Of forests. One tree is written as version 1, which does not say how many trees there are."""
+VERSION = 3
+"""Of files with a temperature. Those of forests are 2, other ones 1, which say neither."""
+
+TEMPERATURES = tuple(2.0 ** (i / 2) for i in range(-2, 9))
+"""What :meth:`FrozenTree.calibrated` tries: from 1/2 to 16."""
+_LEAST = 1e-300
 
 _FLOAT32 = np.dtype(PARAM)
 _STEP = (_FLOAT32.itemsize,)
@@ -69,6 +73,9 @@ class FrozenTree:
     beam : int
         In each tree, follow this many of the most probable paths and mix their leaves. 1, one path,
         is the fastest; 2 to 8 have fewer errors.
+    temperature : float
+        What the scores of routers are divided by in a beam; above 1, paths are more alike.
+        :meth:`calibrated` finds one. A single path does not depend on it.
     summary : mapping, optional
         Anything that JSON can hold about the training.
     sections : mapping of str to Section, optional
@@ -94,6 +101,7 @@ class FrozenTree:
         *,
         feature_names: list[str] | None = None,
         beam: int = 1,
+        temperature: float = 1.0,
         summary: Mapping[str, Any] | None = None,
         sections: Mapping[str, Section] | None = None,
         checked: bool = True,
@@ -118,7 +126,8 @@ class FrozenTree:
                 raise ValueError(f"a section cannot have the name {name!r}")
         self._checked = checked
         state = np.full(packed.n_leaves, checked, dtype=np.uint8)
-        self._table, self._kept = self._packed.table(beam, state)
+        self._table, self._kept = self._packed.table(beam, temperature, state)
+        self._temperature = float(temperature)
 
     # -- looking at it -----------------------------------------------------------------------------
 
@@ -138,6 +147,11 @@ class FrozenTree:
     def beam(self) -> int:
         """How many paths a row takes in a tree."""
         return self._beam
+
+    @property
+    def temperature(self) -> float:
+        """What the scores of routers are divided by in a beam."""
+        return self._temperature
 
     @property
     def n_trees(self) -> int:
@@ -183,10 +197,11 @@ class FrozenTree:
         """Return the shape in one line."""
         layout = "sparse" if self._packed.sparse else "dense"
         trees = "" if self.n_trees == 1 else f"{self.n_trees} trees, "
+        at = "" if self.temperature == 1.0 else f" at temperature {self.temperature:g}"
         return (
             f"FrozenTree({trees}{self.n_leaves} leaves, {self.n_classes} classes, "
             f"{self.n_features} features, {layout} rows, {self._packed.weights}, "
-            f"beam {self.beam}, {self.nbytes:,} bytes)"
+            f"beam {self.beam}{at}, {self.nbytes:,} bytes)"
         )
 
     # -- one sample --------------------------------------------------------------------------------
@@ -356,9 +371,48 @@ class FrozenTree:
 
     # -- other forms of it -------------------------------------------------------------------------
 
-    def with_beam(self, beam: int) -> FrozenTree:
-        """Return the same model with another beam; the arrays are shared."""
-        return self._like(beam=beam)
+    def with_beam(self, beam: int, *, temperature: float | None = None) -> FrozenTree:
+        """Return the same model with another beam; the arrays are shared.
+
+        Parameters
+        ----------
+        beam : int
+            How many paths a row takes in a tree.
+        temperature : float, optional
+            What the scores of routers are divided by; by default as it is. Routers learn to
+            separate the rows of training, and are more certain of others than they should be.
+        """
+        return self._like(
+            beam=beam, temperature=self._temperature if temperature is None else temperature
+        )
+
+    def calibrated(self, X: Any, y: npt.ArrayLike, *, n_jobs: int = 1) -> FrozenTree:
+        """Return the same model with the temperature that suits some rows best.
+
+        Temperature scaling (Guo et al., 2017) of the routers: it leaves a single path as it is, but
+        the weight of each path of a beam comes closer to how often it is right.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+            Rows that the model was not trained on.
+        y : array-like of shape (n_rows,)
+            Their labels, which must be known.
+        n_jobs : int
+
+        Returns
+        -------
+        model : FrozenTree
+            Of ``TEMPERATURES``, the one with which labels have the highest likelihood.
+        """
+        if self.beam == 1:
+            raise ValueError("a single path has no use for a temperature: call with_beam(4) first")
+        models = [self.with_beam(self.beam, temperature=t) for t in TEMPERATURES]
+        losses = [
+            -np.log(np.maximum(model.label_proba(X, y, n_jobs=n_jobs), _LEAST)).sum()
+            for model in models
+        ]
+        return models[int(np.argmin(losses))]
 
     def prefix(self, n_trees: int) -> FrozenTree:
         """Return the first trees of a forest as a model: smaller and faster, with more errors.
@@ -434,6 +488,7 @@ class FrozenTree:
         return {
             "feature_names": self._feature_names,
             "beam": self._beam,
+            "temperature": self._temperature,
             "summary": self._summary,
             "sections": self._sections,
         }
@@ -450,7 +505,7 @@ class FrozenTree:
         arrays |= section_arrays(self._sections)
         metadata = {
             "format": FORMAT,
-            "version": 1 if self.n_trees == 1 else VERSION,
+            "version": 1,
             "n_features": self.n_features,
             "n_classes": self.n_classes,
             "sparse": self._packed.sparse,
@@ -461,8 +516,10 @@ class FrozenTree:
             "summary": self._summary,
             "sections": {name: dict(part.metadata) for name, part in self._sections.items()},
         }
-        if self.n_trees > 1:
-            metadata["n_trees"] = self.n_trees
+        if self.n_trees > 1 or self._temperature != 1.0:
+            metadata |= {"version": 2, "n_trees": self.n_trees}
+        if self._temperature != 1.0:
+            metadata |= {"version": VERSION, "temperature": self._temperature}
         write_arrays(Path(path), arrays, metadata)
 
     # -- small steps -------------------------------------------------------------------------------
@@ -576,6 +633,7 @@ def _from_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> F
         unpack_labels(arrays, kind, packed.n_classes),
         feature_names=unpack_strings(arrays, "features") if named else None,
         beam=typed(metadata, "beam", int),
+        temperature=1.0 if version < 3 else typed(metadata, "temperature", float),
         summary=typed(metadata, "summary", dict),
         sections=unpack_sections(
             {name: array for name, array in arrays.items() if name not in own},

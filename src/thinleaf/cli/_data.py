@@ -22,25 +22,31 @@ STDIN = "-"
 _DENSE_SHARE = 0.1
 
 
-def open_model(path: str, beam: int | None = None) -> tuple[FrozenTree | LabelTreeModel, Recipe]:
+def open_model(
+    path: str, beam: int | None = None, temperature: float | None = None
+) -> tuple[FrozenTree | LabelTreeModel, Recipe]:
     """Return a model of any kind, with another beam if one is given, and how it reads data."""
     from thinleaf.persist import LABEL_TREE_FORMAT, file_format
 
     if file_format(Path(path)) != LABEL_TREE_FORMAT:
-        return open_frozen(path, beam)
+        return open_frozen(path, beam, temperature)
     from thinleaf.cli._label_tree import open_label_tree
 
-    return open_label_tree(path, beam)
+    return open_label_tree(path, beam, temperature)
 
 
-def open_frozen(path: str, beam: int | None = None) -> tuple[FrozenTree, Recipe]:
+def open_frozen(
+    path: str, beam: int | None = None, temperature: float | None = None
+) -> tuple[FrozenTree, Recipe]:
     """Return a softmax tree, with another beam if one is given, and how it reads data."""
     from thinleaf.predictor import load
     from thinleaf.recipe import Recipe
 
     model = load(path)
     recipe = Recipe.of(model.sections, model.n_features)
-    return (model if beam is None else model.with_beam(beam)), recipe
+    if beam is not None or temperature is not None:
+        model = model.with_beam(beam or model.beam, temperature=temperature)
+    return model, recipe
 
 
 def source(data: str) -> Source:

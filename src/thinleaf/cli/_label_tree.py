@@ -119,22 +119,30 @@ class LabelTreeModel:
         return self._classifier.set_params(n_jobs=n_jobs)
 
 
-def open_label_tree(path: str, beam: int | None) -> tuple[LabelTreeModel, Recipe]:
+def open_label_tree(
+    path: str, beam: int | None, temperature: float | None
+) -> tuple[LabelTreeModel, Recipe]:
     """Return the label tree of a file, and how it reads data."""
     from thinleaf.estimators.label_files import read_label_tree
     from thinleaf.recipe import Recipe
 
-    if beam not in (None, 1):
-        raise ValueError("--beam is for softmax trees: a label tree is searched exactly")
+    if beam not in (None, 1) or temperature not in (None, 1.0):
+        name = "--beam" if beam not in (None, 1) else "--temperature"
+        raise ValueError(f"{name} is for softmax trees: a label tree is searched exactly")
     file = read_label_tree(path)
     raw = getattr(file.estimator, "features_", None) is not None
     n_features = getattr(file.estimator, "n_features_in_", 0)
     return LabelTreeModel(file), Recipe.of(file.sections, n_features, raw=raw)
 
 
-def check_options(beam: int, weights: str, trainable: bool) -> None:
+def check_options(beam: int, temperature: float, weights: str, trainable: bool) -> None:
     """Refuse options of ``train`` that are for softmax trees."""
-    given = {"--beam": beam != 1, "--weights": weights != "float32", "--trainable": trainable}
+    given = {
+        "--beam": beam != 1,
+        "--temperature": temperature != 1.0,
+        "--weights": weights != "float32",
+        "--trainable": trainable,
+    }
     for name, wanted in given.items():
         if wanted:
             raise ValueError(f"{name} is for softmax trees, not for --model label-tree")

@@ -17,6 +17,15 @@ Beam = Annotated[
     int | None,
     typer.Option(min=1, max=1024, help="Paths that a row takes.", show_default="the model's"),
 ]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        max=1000.0,
+        help="What routers' scores are divided by if a row takes several paths.",
+        show_default="the model's",
+    ),
+]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 is all cores.")]
 DataFormat = Annotated[
     Format | None,

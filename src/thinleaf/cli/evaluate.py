@@ -23,6 +23,7 @@ def evaluate(
     data: options.DataFile,
     top_k: Annotated[int, typer.Option(min=1, help="Of the top-k error.")] = 5,
     beam: options.Beam = None,
+    temperature: options.Temperature = None,
     format: options.DataFormat = None,
     on_error: options.OnError = "raise",
     jobs: options.Jobs = 1,
@@ -33,7 +34,7 @@ def evaluate(
     from thinleaf.recipe import KnownLabels
 
     output = Output(json, quiet)
-    frozen, recipe = open_model(model, beam)
+    frozen, recipe = open_model(model, beam, temperature)
     known = KnownLabels(frozen.labels)
     evaluation = Evaluation(frozen, min(top_k, frozen.n_classes), jobs)
     for examples, X in row_batches(
@@ -100,6 +101,7 @@ class Evaluation:
             "coverage": n_covered / n_known if n_known else None,
             "covered_perplexity": _perplexity(self._covered_loss, n_covered),
             "beam": self._model.beam,
+            "temperature": getattr(self._model, "temperature", 1.0),
             "us_per_row": 1e6 * self._seconds / n_rows,
         }
 

@@ -28,6 +28,7 @@ def inspect(
     features: Annotated[int, typer.Option(min=0, help="Features to show of a node.")] = 6,
     classes: Annotated[int, typer.Option(min=0, help="Classes to show of a leaf.")] = 8,
     beam: options.Beam = None,
+    temperature: options.Temperature = None,
     format: options.DataFormat = None,
     on_error: options.OnError = "raise",
     json: options.Json = False,
@@ -44,7 +45,7 @@ def inspect(
     from thinleaf.recipe import KnownLabels
 
     output = Output(json, quiet)
-    frozen, recipe = open_model(model, beam)
+    frozen, recipe = open_model(model, beam, temperature)
     if isinstance(frozen, LabelTreeModel):
         batches = None
         if data is not None:

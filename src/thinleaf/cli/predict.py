@@ -27,6 +27,7 @@ def predict(
         bool, typer.Option("--proba", help="Give each label with its probability.")
     ] = False,
     beam: options.Beam = None,
+    temperature: options.Temperature = None,
     unlabelled: Annotated[
         bool,
         typer.Option("--unlabelled", help="Lines have no label: all of a line is the input."),
@@ -43,7 +44,7 @@ def predict(
     --proba or --top-k, columns are separated by tabs.
     """
     output = Output(json, quiet)
-    frozen, recipe = open_model(model, beam)
+    frozen, recipe = open_model(model, beam, temperature)
     predictor = Predictor(frozen, top_k, proba, jobs)
     labels: Literal["none", "optional"] = "none" if unlabelled else "optional"
     # a bar would be drawn into the answers, or between what is typed

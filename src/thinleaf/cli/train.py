@@ -44,6 +44,12 @@ def train(
     beam: Annotated[
         int, typer.Option(min=1, max=1024, help="Paths that a row takes in prediction.")
     ] = 1,
+    temperature: Annotated[
+        float,
+        typer.Option(
+            min=0.001, max=1000.0, help="With --beam: what the scores of routers are divided by."
+        ),
+    ] = 1.0,
     weights: Annotated[
         Literal["float32", "float16", "int8"], typer.Option(help="Type of the leaf weights.")
     ] = "float32",
@@ -183,7 +189,7 @@ def train(
         "n_buckets": buckets,
     }
     if model == "label-tree":
-        check_options(beam, weights, trainable)
+        check_options(beam, temperature, weights, trainable)
     _check_output(output, data)
     reader, examples = read_all(
         data,
@@ -213,8 +219,8 @@ def train(
         out.done(*write_label_tree(estimator, recipe, record, output))
         return
     record |= _errors(estimator)
-    frozen = _freeze(estimator, recipe, beam, weights, trainable)
-    frozen = frozen.with_summary(**record)
+    frozen = _freeze(estimator, recipe, weights, trainable)
+    frozen = frozen.with_beam(beam, temperature=temperature).with_summary(**record)
     frozen.save(output)
     out.done(_record(frozen, output), _text(frozen, output))
     if interrupted:
@@ -256,14 +262,14 @@ def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:
     return any(message.startswith("interrupted") for message in messages)
 
 
-def _freeze(estimator: Any, recipe: Recipe, beam: int, weights: Any, trainable: bool) -> FrozenTree:
+def _freeze(estimator: Any, recipe: Recipe, weights: Any, trainable: bool) -> FrozenTree:
     from thinleaf.estimators.files import training_section
 
     estimator.set_params(verbose=0)
     sections = recipe.sections()
     if trainable:
         sections["training"] = training_section(estimator)
-    model: FrozenTree = estimator.freeze(beam=beam, weights=weights)
+    model: FrozenTree = estimator.freeze(weights=weights)
     return model.with_sections(**sections)
 
 
@@ -291,6 +297,7 @@ def _record(model: FrozenTree, output: str) -> dict[str, Any]:
         "trees": model.n_trees,
         "leaves": model.n_leaves,
         "beam": model.beam,
+        "temperature": model.temperature,
         "weights": model.packed.weights,
     }
 

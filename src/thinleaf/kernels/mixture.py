@@ -32,6 +32,7 @@ from thinleaf.kernels.packed import (
     OUTSIDE,
     PRIOR,
     RANK,
+    SHARPNESS,
     argmax,
     descend,
     leaf_is_ready,
@@ -57,7 +58,7 @@ def beam_search(table, row, root, leaves, weights):
     The probabilities are scaled to sum to one.
     """
     child = int32_at(table[CHILD])
-    beam = leaves.size
+    beam, sharpness = leaves.size, float64_at(table[SHARPNESS])[0]
     nodes = np.full(2 * beam, root, dtype=np.int64)
     logs = np.zeros(2 * beam, dtype=np.float64)
     n = 1
@@ -67,7 +68,7 @@ def beam_search(table, row, root, leaves, weights):
         for p in range(n):
             left = child[nodes[p]]
             if left >= 0:
-                score = np.float64(router_score(table, row, nodes[p]))
+                score = sharpness * np.float64(router_score(table, row, nodes[p]))
                 nodes[total] = left
                 logs[total] = logs[p] + _log_sigmoid(-score)
                 nodes[p] = left + 1

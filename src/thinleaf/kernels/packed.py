@@ -5,7 +5,8 @@ A packed tree, or a forest, arrives as a table of numbers and addresses, which a
 holds. It is laid out for dense or for sparse rows; a row of the other kind is converted first.
 
 Leaves are numbered apart from nodes. STATE says which leaves have been checked: those of a mapped
-file are when a row first reaches them, so that opening a file reads no weights.
+file are when a row first reaches them, so that opening a file reads no weights. SHARPNESS is one
+number, one over the temperature of a beam.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, no-any-return"
@@ -33,7 +34,7 @@ ARRAYS = (
     "child", "bias", "dense_at", "dense_val", "router_ptr", "router_idx", "router_val", "class_ptr",
     "class_ids", "leaf_bias", "scale", "feat_ptr", "feat_idx", "block_ptr", "block", "row_ptr",
     "slot", "entry", "inside", "outside", "prior", "rank", "extra_ptr", "extra_ids", "extra",
-    "state",
+    "state", "sharpness",
 )  # fmt: skip
 """The arrays of a packed tree in the order of their addresses."""
 
@@ -43,7 +44,7 @@ N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, N_TREES, BEAM, N_ENTRIES, N_TOP = ran
 (
     CHILD, BIAS, DENSE_AT, DENSE_VAL, ROUTER_PTR, ROUTER_IDX, ROUTER_VAL, CLASS_PTR, CLASS_IDS,
     LEAF_BIAS, SCALE, FEAT_PTR, FEAT_IDX, BLOCK_PTR, BLOCK, ROW_PTR, SLOT, ENTRY, INSIDE, OUTSIDE,
-    PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE,
+    PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE, SHARPNESS,
 ) = range(8, 8 + len(ARRAYS))  # fmt: skip
 
 FLOAT32, FLOAT16, INT8 = range(3)
