@@ -72,16 +72,19 @@ FORESTS: dict[str, tuple[Any, int]] = {
     "wordnet_hypernym": (AdaptiveSoftmaxTreeClassifier(max_sweeps=3), 4),
     "bible_verse": (
         SoftmaxTreeClassifier(
-            **adaptive_sets.TEXT | {"router_ridge": 1.0},
-            depth=8, leaf_classes=300, max_sweeps=2, overlap=0.01,
+            **adaptive_sets.TEXT | {"router_ridge": 1.0, "tol": 1e-4},
+            depth=8, leaf_classes=300, max_sweeps=1, overlap=0.01,
         ),
-        2,
+        4,
     ),
 }  # fmt: skip
 """The trees of a set's forest, and their number."""
 
 BEAMS = (2, 4)
-FOREST_BEAMS = {"bible_verse": (4, 16)}
+FOREST_BEAMS = {"bible_verse": (4, 16, 64)}
+TEMPERATURES = {"bible_verse": 4.0}
+"""Of forests with a beam, where it has been looked for on held-out rows."""
+
 FLAT = ("flat softmax", "one-vs-all", "MACH", "(π,κ)-DS")
 SLOW = {
     "fontglyph1000": ("LightGBM", *FLAT),
@@ -124,17 +127,19 @@ class OtherBeam(Ours):
 class Prefix(Ours):
     """The first trees of a forest that has been fitted."""
 
-    def __init__(self, model: Any, n_trees: int, beam: int = 1) -> None:
+    def __init__(self, model: Any, n_trees: int, beam: int = 1, temperature: float = 1.0) -> None:
         trees = "1 tree" if n_trees == 1 else f"{n_trees} trees"
         super().__init__(f"forest, {trees}" + (f", beam {beam}" if beam > 1 else ""), model, beam)
         self.n_trees = n_trees
+        self.temperature = temperature
 
     def rehearse(self, split: Split) -> None:
         """Do nothing: it has been called."""
 
     def fit(self, split: Split) -> None:
         """Take the first trees."""
-        self.predictor = self.model.freeze(beam=self.beam).prefix(self.n_trees)
+        model = self.model.freeze().with_beam(self.beam, temperature=self.temperature)
+        self.predictor = model.prefix(self.n_trees)
 
 
 def forests(name: str) -> list[Ours]:
@@ -145,10 +150,12 @@ def forests(name: str) -> list[Ours]:
     forest = SoftmaxForestClassifier(tree, n, random_state=0, n_jobs=1)
     firsts = [2**i for i in range(n.bit_length()) if 2**i < n]
     beams = FOREST_BEAMS.get(name, BEAMS) if name in TEXT_SETS else ()
+    temperature = TEMPERATURES.get(name, 1.0)
     return [
         Ours(f"forest, {n} trees", forest),
         *(Prefix(forest, m) for m in firsts),
-        *(Prefix(forest, n, beam) for beam in beams),
+        *(Prefix(forest, n, beam, temperature) for beam in beams),
+        *(Prefix(forest, m, 16, temperature) for m in firsts if temperature != 1.0),
     ]
 
 
