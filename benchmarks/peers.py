@@ -129,7 +129,9 @@ class Prefix(Ours):
 
     def __init__(self, model: Any, n_trees: int, beam: int = 1, temperature: float = 1.0) -> None:
         trees = "1 tree" if n_trees == 1 else f"{n_trees} trees"
-        super().__init__(f"forest, {trees}" + (f", beam {beam}" if beam > 1 else ""), model, beam)
+        path = f", beam {beam}" if beam > 1 else ""
+        path += f", temperature {temperature:g}" if temperature != 1.0 else ""
+        super().__init__(f"forest, {trees}{path}", model, beam)
         self.n_trees = n_trees
         self.temperature = temperature
 
@@ -155,7 +157,7 @@ def forests(name: str) -> list[Ours]:
         Ours(f"forest, {n} trees", forest),
         *(Prefix(forest, m) for m in firsts),
         *(Prefix(forest, n, beam, temperature) for beam in beams),
-        *(Prefix(forest, m, 16, temperature) for m in firsts if temperature != 1.0),
+        *(Prefix(forest, m, 4, temperature) for m in firsts if temperature != 1.0),
     ]
 
 

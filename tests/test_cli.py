@@ -164,9 +164,9 @@ def test_evaluation_is_that_of_python(files, format):
     paths = files[format]
     beam = 2 if format in ("tsv", "libsvm") else 1
     arguments = (paths["model"], paths["test"], "--json", "--top-k", 2, "--beam", beam)
-    arguments = (*arguments, "--temperature", 1.5)
+    arguments = (*arguments, *(("--temperature", 1.5) if beam > 1 else ()))
     record = json.loads(done("evaluate", *arguments).stdout)
-    model = thinleaf.load(paths["model"]).with_beam(beam, temperature=1.5)
+    model = thinleaf.load(paths["model"]).with_beam(beam, temperature=1.5 if beam > 1 else 1.0)
     X, y = rows_of(model, paths["test"])
     held = metrics.perplexity(model.label_proba(X, y, smooth=False))
     assert record["rows"] == y.size
@@ -179,6 +179,19 @@ def test_evaluation_is_that_of_python(files, format):
     assert record["covered_perplexity"] == pytest.approx(held.value)
     assert record["perplexity"] == pytest.approx(metrics.perplexity(model.label_proba(X, y)).value)
     assert record["us_per_row"] > 0.0
+
+
+def test_a_temperature_needs_a_beam(files, tmp_path):
+    paths = files["tsv"]
+    start = ["train", paths["train"], "-o", tmp_path / "no", *QUICK]
+    assert "give --beam 2 or more" in wrong(*start, "--temperature", 2)
+    assert "give --beam 2 or more" in wrong(
+        "predict", paths["model"], paths["test"], "--temperature", 2
+    )
+    options = ("--beam", 2, "--temperature", 2)
+    for verb in ("evaluate", "inspect"):
+        said = done(verb, paths["model"], paths["test"], *options).stdout
+        assert "beam 2 at temperature 2" in said
 
 
 def test_every_parameter_can_be_set(files, tmp_path):

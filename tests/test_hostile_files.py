@@ -49,7 +49,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "dense": rich_model(3, weights="int8", labels=labels_of("float"), feature_names=names),
         "sparse": rich_model(3, sparse=True, labels=labels_of("str"), feature_names=names),
         "halves": rich_model(3, weights="float16", labels=labels_of("int")),
-        "forest": rich_forest((3, 4), sparse=True),
+        "forest": rich_forest((3, 4), sparse=True).with_beam(2, temperature=2.0),
         "trained": load(trained).with_sections(text=Section(*features.to_arrays())),
     }
     two, _ = prune(random_tree(rng, 6, 30, 2, pure=0.0))

@@ -81,6 +81,9 @@ def test_multiplications_are_those_of_terms_and_nodes(arity):
     greedy = clf.mean_flops(X)
     assert greedy == pytest.approx(5 * (n_terms + n_outputs * depths.mean()))
     assert clf.set_params(search="exact").mean_flops(X) >= greedy
+    assert clf.mean_flops([]) == 0.0
+    with pytest.raises(NotFittedError):
+        quick().mean_flops(X)
 
 
 def common_depth(tree: LabelTree, a: int, b: int) -> int:

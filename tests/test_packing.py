@@ -109,9 +109,20 @@ def test_the_likeliest_temperature_is_taken():
     assert best.beam == 3
     with pytest.raises(ValueError, match="a single path has no use"):
         rich_model().calibrated(X, y)
+    with pytest.raises(ValueError, match="no rows to calibrate on"):
+        model.calibrated(X[:0], y[:0])
+    alone = frozen(random_tree(np.random.default_rng(0), 1, 3, 2), beam=2)
+    assert alone.calibrated(np.ones((2, 3), PARAM), alone.labels[:2]).temperature == 1.0
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan, np.inf, "1", 1e4])
+@pytest.mark.parametrize("number", [np.float32, np.float16, np.longdouble, np.int8])
+def test_a_temperature_of_any_type_is_a_number(number):
+    model, X = rich_model(beam=3), real_rows()
+    given, plain = (model.with_beam(3, temperature=t) for t in (number(2), 2.0))
+    np.testing.assert_array_equal(given.predict_proba(X), plain.predict_proba(X))
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan, np.inf, "1", 1e4, True, 1j])
 def test_temperatures_that_make_no_sense(temperature):
     with pytest.raises(ValueError, match="temperature must be from"):
         rich_model().with_beam(2, temperature=temperature)

@@ -323,7 +323,8 @@ class PackedTree:
         whole = isinstance(beam, int | np.integer) and not isinstance(beam, bool)
         if not whole or not 1 <= beam <= _MAX_BEAM:
             raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
-        number = isinstance(temperature, float | int | np.number)
+        number = isinstance(temperature, float | int | np.floating | np.integer)
+        number &= not isinstance(temperature, bool)
         if not number or not MIN_TEMPERATURE <= temperature <= 1.0 / MIN_TEMPERATURE:
             raise ValueError(f"temperature must be from 0.001 to 1000, got {temperature!r}")
         n_top = min(self.n_nodes, _N_TOP * self.n_trees) if self.sparse else 0
@@ -331,7 +332,7 @@ class PackedTree:
             self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights],
             self.n_trees, beam, self.slot.size, n_top,
         ]  # fmt: skip
-        own = {"state": state, "sharpness": np.array([1.0 / temperature])}
+        own = {"state": state, "sharpness": np.array([1.0 / float(temperature)])}
         kept = [own[name] if name in own else getattr(self, name) for name in ARRAYS]
         addresses = [array.__array_interface__["data"][0] for array in kept]
         return np.array(numbers + addresses, dtype=OFFSET), kept

@@ -50,8 +50,8 @@ FORMAT = "thinleaf model"
 VERSION = 3
 """Of files with a temperature. Those of forests are 2, other ones 1, which say neither."""
 
-TEMPERATURES = tuple(2.0 ** (i / 2) for i in range(-2, 9))
-"""What :meth:`FrozenTree.calibrated` tries: from 1/2 to 16."""
+TEMPERATURES = tuple(2.0 ** (i / 2) for i in sorted(range(-2, 9), key=abs))
+"""What :meth:`FrozenTree.calibrated` tries: 1, then others from 1/2 to 16."""
 _LEAST = 1e-300
 
 _FLOAT32 = np.dtype(PARAM)
@@ -380,7 +380,8 @@ class FrozenTree:
             How many paths a row takes in a tree.
         temperature : float, optional
             What the scores of routers are divided by; by default as it is. Routers learn to
-            separate the rows of training, and are more certain of others than they should be.
+            separate the rows of training, and are more certain of others than they should be. With
+            a beam of 1 it is kept, but changes nothing.
         """
         return self._like(
             beam=beam, temperature=self._temperature if temperature is None else temperature
@@ -403,10 +404,13 @@ class FrozenTree:
         Returns
         -------
         model : FrozenTree
-            Of ``TEMPERATURES``, the one with which labels have the highest likelihood.
+            Of ``TEMPERATURES``, the one with which labels have the highest likelihood; if several
+            have, the one closest to 1.
         """
         if self.beam == 1:
             raise ValueError("a single path has no use for a temperature: call with_beam(4) first")
+        if not np.size(y):
+            raise ValueError("there are no rows to calibrate on: give some with their labels")
         models = [self.with_beam(self.beam, temperature=t) for t in TEMPERATURES]
         losses = [
             -np.log(np.maximum(model.label_proba(X, y, n_jobs=n_jobs), _LEAST)).sum()

@@ -453,13 +453,24 @@ for _name, _types in RIGHT.items():
             )
 ATTACKS |= {
     "other format": _set("format", "thinleaf checkpoint 1"),
-    "version 3": _set("version", 3),
+    "version 4": _set("version", 4),
     "version 0": _set("version", 0),
     "version 1.0": _set("version", 1.0),
     "version true": _set("version", True),
     "beam 0": _set("beam", 0),
     "beam 10**9": _set("beam", 10**9),
     "beam true": _set("beam", True),
+    "no temperature": with_metadata(
+        lambda m: {k: v for k, v in m.items() if k != "temperature"} | {"version": 3}
+    ),
+    **{
+        f"temperature {value}": with_metadata(
+            lambda m, t=value: m.update(
+                {"version": 3, "n_trees": m.get("n_trees", 1), "temperature": t}
+            )
+        )
+        for value in (0.0, -1.0, 1e300, 1e-300, 2, True, None, "2", [2.0])
+    },
     "sparse as a number": _set("sparse", 1),
     "the other layout": with_metadata(lambda m: m.update(sparse=not m["sparse"])),
     "one feature more": with_metadata(lambda m: m.update(n_features=m["n_features"] + 1)),

@@ -46,6 +46,8 @@ def open_frozen(
     recipe = Recipe.of(model.sections, model.n_features)
     if beam is not None or temperature is not None:
         model = model.with_beam(beam or model.beam, temperature=temperature)
+    if temperature is not None and model.beam == 1:
+        raise ValueError("--temperature is for several paths: give --beam 2 or more, too")
     return model, recipe
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,6 +113,9 @@ def _tidy_end() -> Iterator[None]:
     def end(number: int, frame: Any) -> None:
         sys.exit(128 + number)
 
+    if threading.current_thread() is not threading.main_thread():  # no signals come here
+        yield
+        return
     before = signal.signal(signal.SIGTERM, end)
     try:
         yield

@@ -124,6 +124,11 @@ def _text(record: dict[str, Any]) -> str:
         ("perplexity", number(record["perplexity"])),
         ("coverage: rows whose leaves hold their label", percent(record["coverage"])),
         ("perplexity of these, from their leaves alone", number(record["covered_perplexity"])),
-        (f"prediction, beam {record['beam']}", f"{record['us_per_row']:.2f} µs a row"),
+        (f"prediction, {_paths(record)}", f"{record['us_per_row']:.2f} µs a row"),
     ]
     return table(("", ""), rows).lstrip("\n")
+
+
+def _paths(record: dict[str, Any]) -> str:
+    hot = "" if record["temperature"] == 1.0 else f" at temperature {record['temperature']:g}"
+    return f"beam {record['beam']}{hot}"

@@ -92,9 +92,9 @@ def _run(folder: Path, entry: Entry, limit: float | None, progress: Progress) ->
             process_group=0,  # not a session: Linux may schedule sessions apart from each other
         ) as process,
     ):
-        assert process.stdin is not None
-        assert process.stdout is not None
         try:
+            assert process.stdin is not None
+            assert process.stdout is not None
             with suppress(BrokenPipeError):  # it has died already
                 process.stdin.write(json.dumps(asdict(entry)) + "\n")
                 process.stdin.flush()

@@ -246,7 +246,8 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         A row's representation takes d for each of its terms, a node that is visited d for each of
         its outputs.
         """
-        return self.model_.mean_flops(self._rows(X), greedy=self.search == "greedy")
+        rows = self._rows(X)
+        return self.model_.mean_flops(rows, greedy=self.search == "greedy")
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
         """Return the ``k`` most probable labels, best first, and their probabilities.

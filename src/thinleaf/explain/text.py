@@ -74,6 +74,7 @@ class TreeView:
     layout: str
     weights: str
     beam: int
+    temperature: float
     nbytes: int
     levels: list[Level]
     routers: list[RouterView]
@@ -168,6 +169,7 @@ def describe(
         layout="sparse" if packed.sparse else "dense",
         weights=packed.weights,
         beam=model.beam,
+        temperature=model.temperature,
         nbytes=model.nbytes,
         levels=_levels(depth, leaf_nodes, sizes, counts),
         routers=[
@@ -296,13 +298,15 @@ def _share(part: Any, whole: Any) -> float | None:
 def render(view: TreeView) -> str:
     """Return what :func:`describe` found as lines of text."""
     trees = "" if view.n_trees == 1 else f"{view.n_trees} trees: "
+    at = "" if view.temperature == 1.0 else f" at temperature {view.temperature:g}"
     lines = [
         f"{view.n_classes:,} classes, {view.n_features:,} features",
         f"{trees}{view.n_leaves:,} leaves and {view.n_routers:,} routers, depth {view.depth} "
         f"(leaves: {view.mean_depth:.1f} on average)",
         f"classes a leaf: {view.mean_leaf_classes:.1f} on average, {view.min_leaf_classes:,} to "
         f"{view.max_leaf_classes:,}",
-        f"{view.nbytes:,} bytes for {view.layout} rows, weights {view.weights}, beam {view.beam}",
+        f"{view.nbytes:,} bytes for {view.layout} rows, weights {view.weights}, beam {view.beam}"
+        f"{at}",
     ]
     if view.n_rows is not None:
         lines.append(f"{view.n_rows:,} rows{_error(view.error)}")

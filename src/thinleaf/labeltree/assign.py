@@ -122,8 +122,7 @@ class _Part(NamedTuple):
 def _rebuilt(known: Known, rule: Rule, executor: Executor) -> tuple[IndexArray, IndexArray]:
     """Return the children of each node of the new tree, and the old node that it continues.
 
-    A node of many labels is split by itself, one of few with all that is below it. Which nodes are
-    independent of each other, and how they are numbered, does not depend on the executor.
+    A node of many labels is split by itself, one of few with all that is below it.
     """
     n_labels, arity = known.path_ptr.size - 1, known.children.shape[1]
     n_extra = 0 if rule.max_depth else n_fillers(n_labels, arity)
@@ -154,10 +153,23 @@ def _rebuilt(known: Known, rule: Rule, executor: Executor) -> tuple[IndexArray, 
                 rows[rows > 0] += n_nodes
             n_nodes += n_built
         tasks, depth = following, depth + 1
-    children = children[:n_nodes]
-    leaves = children < NO_CHILD
+    order = _breadth_first(children[:n_nodes])
+    number: IndexArray = np.empty(n_nodes, dtype=INDEX)
+    number[order] = np.arange(n_nodes)
+    children, origin = children[order], origin[order]
+    nodes, leaves = children > 0, children < NO_CHILD
+    children[nodes] = number[children[nodes]]
     children[leaves] = n_nodes - 2 - children[leaves]
-    return children, origin[:n_nodes].copy()
+    return children, origin
+
+
+def _breadth_first(children: IndexArray) -> IndexArray:
+    """Return the nodes level by level; here, what is not above zero is no node."""
+    levels = [np.zeros(1, dtype=INDEX)]
+    while levels[-1].size:
+        below = children[levels[-1]].ravel()
+        levels.append(below[below > 0])
+    return np.concatenate(levels)
 
 
 def _part_of(known: Known, rule: Rule, depth: int, task: _Task) -> _Part:

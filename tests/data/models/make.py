@@ -1,8 +1,8 @@
 """Make the model files of this directory, and ``expected.json`` with what they say.
 
-They are of format version 1, the forest of version 2, and stay as they are: later versions must
-read them, too. Run this only to add files, ``python -m tests.data.models.make``; one that exists is
-not made again.
+They are of format version 1, the forest of version 2, the one with a temperature of version 3, and
+stay as they are: later versions must read them, too. Run this only to add files, ``python -m
+tests.data.models.make``; one that exists is not made again.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def models() -> dict[str, FrozenTree]:
         ),
         "dense-float16-bool": frozen(two, weights="float16", labels=labels_of("bool")),
         "forest": frozen_forest(trees[:3], backoffs[:3], sparse=True, weights="int8"),
+        "temperature": frozen(trees[1], backoff=backoffs[1]).with_beam(3, temperature=2.5),
     }  # fmt: skip
 
 
