@@ -81,7 +81,9 @@ FORESTS: dict[str, tuple[Any, int]] = {
 """The trees of a set's forest, and their number."""
 
 BEAMS = (2, 4)
-FOREST_BEAMS = {"bible_verse": (4, 16, 64)}
+FOREST_BEAMS = {"bible_verse": ((4, 4), (4, 16), (4, 64), (1, 4), (2, 4), (2, 8))}
+"""Numbers of trees and beams; elsewhere, all trees with each of ``BEAMS``."""
+
 TEMPERATURES = {"bible_verse": 4.0}
 """Of forests with a beam, where it has been looked for on held-out rows."""
 
@@ -151,13 +153,12 @@ def forests(name: str) -> list[Ours]:
     tree, n = FORESTS[name]
     forest = SoftmaxForestClassifier(tree, n, random_state=0, n_jobs=1)
     firsts = [2**i for i in range(n.bit_length()) if 2**i < n]
-    beams = FOREST_BEAMS.get(name, BEAMS) if name in TEXT_SETS else ()
+    beams = FOREST_BEAMS.get(name, [(n, beam) for beam in BEAMS]) if name in TEXT_SETS else ()
     temperature = TEMPERATURES.get(name, 1.0)
     return [
         Ours(f"forest, {n} trees", forest),
         *(Prefix(forest, m) for m in firsts),
-        *(Prefix(forest, n, beam, temperature) for beam in beams),
-        *(Prefix(forest, m, 4, temperature) for m in firsts if temperature != 1.0),
+        *(Prefix(forest, m, beam, temperature) for m, beam in beams),
     ]
 
 
