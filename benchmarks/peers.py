@@ -81,7 +81,7 @@ FORESTS: dict[str, tuple[Any, int]] = {
 """The trees of a set's forest, and their number."""
 
 BEAMS = (2, 4)
-FOREST_BEAMS = {"bible_verse": ((1, 4), (2, 4), (2, 8), (4, 4), (4, 8), (4, 16), (4, 64))}
+FOREST_BEAMS = {"bible_verse": ((1, 4), (2, 4), (2, 8), (4, 4), (4, 16), (4, 64))}
 """Numbers of trees and beams; elsewhere, all trees with each of ``BEAMS``."""
 
 TEMPERATURES = {"bible_verse": 4.0}
