@@ -32,7 +32,7 @@ WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 WEIGHT_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
 _SLOT = np.uint16
 _MAX_BEAM = 1024
-MIN_TEMPERATURE = 1e-3
+_MIN_TEMPERATURE = 1e-3
 _N_TOP = 128  # seven levels of a tree
 _MAX_DENSE_WIDTH = 2**24
 """A sparse row takes this much scratch at most, whatever a file says."""
@@ -325,7 +325,7 @@ class PackedTree:
             raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
         number = isinstance(temperature, float | int | np.floating | np.integer)
         number &= not isinstance(temperature, bool)
-        if not number or not MIN_TEMPERATURE <= temperature <= 1.0 / MIN_TEMPERATURE:
+        if not number or not _MIN_TEMPERATURE <= temperature <= 1.0 / _MIN_TEMPERATURE:
             raise ValueError(f"temperature must be from 0.001 to 1000, got {temperature!r}")
         n_top = min(self.n_nodes, _N_TOP * self.n_trees) if self.sparse else 0
         numbers = [

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thinleaf.cli import _options as options
 from thinleaf.cli._output import Output
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def open_frozen(
     recipe = Recipe.of(model.sections, model.n_features)
     if beam is not None or temperature is not None:
         model = model.with_beam(beam or model.beam, temperature=temperature)
-    if temperature is not None and model.beam == 1:
-        raise ValueError("--temperature is for several paths: give --beam 2 or more, too")
+    if temperature is not None:
+        options.check_temperature(temperature, model.beam)
     return model, recipe
 
 

@@ -27,6 +27,7 @@ class LabelTreeModel:
     """
 
     beam = 1
+    temperature = 1.0
 
     def __init__(self, file: LabelTreeFile) -> None:
         self._estimator = file.estimator

@@ -41,3 +41,9 @@ Json = Annotated[bool, typer.Option("--json", help="Write JSON to standard outpu
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress and no notes, only results.")
 ]
+
+
+def check_temperature(temperature: float, beam: int) -> None:
+    """Refuse a temperature that changes nothing."""
+    if temperature != 1.0 and beam == 1:
+        raise ValueError("--temperature is for several paths: give --beam 2 or more, too")

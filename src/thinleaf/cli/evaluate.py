@@ -101,7 +101,7 @@ class Evaluation:
             "coverage": n_covered / n_known if n_known else None,
             "covered_perplexity": _perplexity(self._covered_loss, n_covered),
             "beam": self._model.beam,
-            "temperature": getattr(self._model, "temperature", 1.0),
+            "temperature": self._model.temperature,
             "us_per_row": 1e6 * self._seconds / n_rows,
         }
 

@@ -190,8 +190,8 @@ def train(
     }
     if model == "label-tree":
         check_options(beam, temperature, weights, trainable)
-    elif temperature != 1.0 and beam == 1:
-        raise ValueError("--temperature is for several paths: give --beam 2 or more, too")
+    else:
+        options.check_temperature(temperature, beam)
     _check_output(output, data)
     reader, examples = read_all(
         data,
