@@ -379,9 +379,9 @@ class FrozenTree:
         beam : int
             How many paths a row takes in a tree.
         temperature : float, optional
-            What the scores of routers are divided by; by default as it is. Routers learn to
-            separate the rows of training, and are more certain of others than they should be. With
-            a beam of 1 it is kept, but changes nothing.
+            What the scores of routers are divided by; by default as it is. What has the fewest
+            errors depends on the data: try some on held-out rows. With a beam of 1 it is kept, but
+            changes nothing.
         """
         return self._like(
             beam=beam, temperature=self._temperature if temperature is None else temperature
@@ -390,8 +390,8 @@ class FrozenTree:
     def calibrated(self, X: Any, y: npt.ArrayLike, *, n_jobs: int = 1) -> FrozenTree:
         """Return the same model with the temperature that suits some rows best.
 
-        Temperature scaling (Guo et al., 2017) of the routers: it leaves a single path as it is, but
-        the weight of each path of a beam comes closer to how often it is right.
+        Temperature scaling (Guo et al., 2017) of the routers, for probabilities: the likelihood of
+        labels decides. Errors may rise or fall; for the fewest, compare temperatures by error.
 
         Parameters
         ----------
