@@ -102,10 +102,11 @@ def test_probabilities_are_those_of_the_trees_averaged(sparse, beam):
 
 
 @pytest.mark.parametrize("backoff", [True, False])
+@pytest.mark.parametrize("beam", [1, 2, 5])
 @weight_types
 @layouts
-def test_the_vote_is_the_most_probable_class(sparse, weights, backoff):
-    model = rich_forest(sparse=sparse, weights=weights, backoff=backoff)
+def test_the_vote_is_the_most_probable_class(sparse, weights, beam, backoff):
+    model = rich_forest(sparse=sparse, weights=weights, backoff=backoff, beam=beam)
     X = real_rows(n_rows=300)
     P = model.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1.0, 1e-9)

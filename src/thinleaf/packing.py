@@ -33,7 +33,7 @@ WEIGHT_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "
 _SLOT = np.uint16
 _MAX_BEAM = 1024
 _MIN_TEMPERATURE = 1e-3
-_N_TOP = 128  # seven levels of a tree
+_N_TOP = 128  # for each path: seven levels of a tree
 _MAX_DENSE_WIDTH = 2**24
 """A sparse row takes this much scratch at most, whatever a file says."""
 
@@ -327,7 +327,7 @@ class PackedTree:
         number &= not isinstance(temperature, bool)
         if not number or not _MIN_TEMPERATURE <= temperature <= 1.0 / _MIN_TEMPERATURE:
             raise ValueError(f"temperature must be from 0.001 to 1000, got {temperature!r}")
-        n_top = min(self.n_nodes, _N_TOP * self.n_trees) if self.sparse else 0
+        n_top = min(self.n_nodes, _N_TOP * self.n_trees * int(beam)) if self.sparse else 0
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights],
             self.n_trees, beam, self.slot.size, n_top,

@@ -54,11 +54,10 @@ from thinleaf.kernels.rows import Rows
 @strict_kernel
 def _top_class(table, row):
     """Return the most probable class of a row, or an error."""
-    if table[N_TREES] > 1 and table[BEAM] == 1:
+    if table[BEAM] > 1 or table[N_TREES] > 1:
         class_id = vote(table, row)
         if class_id != UNDECIDED:
             return class_id
-    if table[BEAM] > 1 or table[N_TREES] > 1:
         mixture, status = mixture_of(table, row, True)
         if status != OK:
             return np.int64(status)

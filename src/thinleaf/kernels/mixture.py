@@ -45,12 +45,6 @@ from thinleaf.kernels.softmax import exp32
 
 
 @strict_kernel
-def _log_sigmoid(score):
-    """Return log σ(score) without overflow."""
-    return min(score, 0.0) - np.log1p(np.exp(-abs(score)))
-
-
-@strict_kernel
 def beam_search(table, row, root, leaves, weights):
     """Fill in the leaves of the most probable paths and their probabilities; return how many.
 
@@ -69,10 +63,11 @@ def beam_search(table, row, root, leaves, weights):
             left = child[nodes[p]]
             if left >= 0:
                 score = sharpness * np.float64(router_score(table, row, nodes[p]))
+                soft = np.log1p(np.exp(-abs(score)))  # log σ(s) is min(s, 0) - soft, of any s
                 nodes[total] = left
-                logs[total] = logs[p] + _log_sigmoid(-score)
+                logs[total] = logs[p] + (min(-score, 0.0) - soft)
                 nodes[p] = left + 1
-                logs[p] += _log_sigmoid(score)
+                logs[p] += min(score, 0.0) - soft
                 total += 1
         # the best come first, by insertion: where few paths still go on, few have to move
         for p in range(1, total):
@@ -248,11 +243,11 @@ def best_of(table, mixture, ids, p):
             n = _insert(ids, p, n, rank[r], value)
 
 
-# -- the most probable class of a forest -----------------------------------------------------------
+# -- the most probable class of several paths -----------------------------------------------------
 
 UNDECIDED = -100
 _MAX_VOTED = 2048  # classes that can be voted for before a row counts as undecided
-_FAINT = np.float32(0.002)  # votes below this are left out, and make the result less certain
+_FAINT = 0.01  # a class may lack this many votes, in small ones that are left out
 _SLACK = 1e-5  # far above what rounding does to a sum of votes
 
 
@@ -270,13 +265,38 @@ def _votes(scores):
 
 
 @strict_kernel
-def vote(table, row):
-    """Return the class that the trees' leaves alone make the most probable; UNDECIDED; an error.
+def _heaviest_first(leaves, weights):
+    """Sort paths by weight, in place; those of equal weight stay in their order."""
+    for i in range(1, leaves.size):
+        leaf, weight = leaves[i], weights[i]
+        at = i
+        while at > 0 and weights[at - 1] < weight:
+            leaves[at], weights[at] = leaves[at - 1], weights[at - 1]
+            at -= 1
+        leaves[at], weights[at] = leaf, weight
 
-    One path a tree. It ends as soon as neither the trees that have not been asked nor what leaves
-    give to a class outside them could change the result, often after half of the trees.
+
+@strict_kernel
+def _leads(p, margin):
+    """Return which of some classes is ahead of every other by more than a margin, or -1."""
+    best, second = 0, 0.0
+    for c in range(1, p.size):
+        if p[c] > p[best]:
+            second = p[best]
+            best = c
+        else:
+            second = max(second, p[c])
+    return best if p[best] > second + margin else -1
+
+
+@strict_kernel
+def vote(table, row):
+    """Return the class that the paths' leaves alone make the most probable; UNDECIDED; an error.
+
+    It ends as soon as neither the leaves that have not been asked nor what leaves give to a class
+    outside them could change the result: often after half of the trees, or a few paths of a beam.
     """
-    n_trees = table[N_TREES]
+    beam, n_trees = table[BEAM], table[N_TREES]
     class_ptr, class_ids = int64_at(table[CLASS_PTR]), int32_at(table[CLASS_IDS])
     extra_ptr, extra_ids = int64_at(table[EXTRA_PTR]), int32_at(table[EXTRA_IDS])
     inside, outside = float64_at(table[INSIDE]), float64_at(table[OUTSIDE])
@@ -289,10 +309,16 @@ def vote(table, row):
     ids = np.empty(size // 2, dtype=np.int32)
     p = np.empty(ids.size, dtype=np.float64)
     scores = np.empty(ids.size, dtype=np.float32)
+    leaves, weights = np.empty(0, dtype=np.int64), np.full(n_trees, 1.0 / n_trees)
+    if beam > 1:
+        leaves, weights = _paths(table, row)
+        _heaviest_first(leaves, weights)
     n = 0
+    unasked = 1.0
+    faint = _FAINT / weights.size
     beside = 0.0  # the most that a class can get beside its votes
-    for root in range(n_trees):
-        leaf = descend(table, row, root)
+    for i in range(weights.size):
+        leaf = leaves[i] if beam > 1 else descend(table, row, i)
         if not leaf_is_ready(table, leaf):
             return np.int64(BAD_LEAF)
         first = class_ptr[leaf]
@@ -301,9 +327,9 @@ def vote(table, row):
             return np.int64(UNDECIDED)
         score_leaf(table, row, leaf, scores[:k])
         _votes(scores[:k])
-        share = inside[leaf] / n_trees
+        share = weights[i] * inside[leaf]
         for c in range(k):
-            if scores[c] < _FAINT:
+            if share * scores[c] < faint:
                 continue
             at = slot_of(lookup, ids, class_ids[first + c])
             if lookup[at] == 0:
@@ -317,16 +343,10 @@ def vote(table, row):
         most, e = top_prior, extra_ptr[leaf]
         if e < extra_ptr[leaf + 1]:  # the first is the most probable
             most = max(most, prior[extra_ids[e]] + extra[e])
-        beside += max(outside[leaf] * most / n_trees, share * _FAINT)
-        if 2 * (root + 1) > n_trees and n > 0:
-            best, second = 0, 0.0
-            for c in range(1, n):
-                if p[c] > p[best]:
-                    second = p[best]
-                    best = c
-                else:
-                    second = max(second, p[c])
-            unasked = (n_trees - 1 - root) / n_trees
-            if p[best] > second + beside + unasked + _SLACK:
-                return np.int64(ids[best])
+        beside += max(weights[i] * outside[leaf] * most, min(share, faint))
+        unasked -= weights[i]
+        if unasked < 0.5 and n > 0:
+            leader = _leads(p[:n], beside + unasked + _SLACK)
+            if leader >= 0:
+                return np.int64(ids[leader])
     return np.int64(UNDECIDED)
