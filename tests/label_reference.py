@@ -40,6 +40,10 @@ def log_likelihood(model: LabelTreeModel, x: np.ndarray, label: int) -> float:
     return sum(float(np.log(node_probas(model, n, w)[j])) for n, j in model.tree.path(label))
 
 
+NEGLIGIBLE = 3.4e-4
+"""Children whose probability is off by less are left alone."""
+
+
 def step(model: LabelTreeModel, x: np.ndarray, label: int, rate: float, *, log: bool = True):
     """Return U, weights and bias after one example of algorithm 1."""
     U, weights, bias = (a.astype(np.float64) for a in (model.U, model.weights, model.bias))
@@ -48,7 +52,9 @@ def step(model: LabelTreeModel, x: np.ndarray, label: int, rate: float, *, log: 
     delta = np.zeros_like(w)
     for n, target in model.tree.path(label):
         p = node_probas(model, n, w)
-        g = (np.eye(p.size)[target] - p) * (1.0 if log else p[target])
+        error = np.eye(p.size)[target] - p
+        error[np.abs(error) < NEGLIGIBLE] = 0.0
+        g = error * (1.0 if log else p[target])
         if model.tree.arity == 2:
             g = g[1:]
         delta += g @ model.weights[n].astype(np.float64)

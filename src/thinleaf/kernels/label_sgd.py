@@ -23,6 +23,10 @@ _DAMPING = np.float32(0.25)
 """A step is divided by 1 + rate · ‖w‖² / 4, as much as a logistic loss may curve along it: long
 representations do not overshoot, and training does not diverge at rates that suit short ones."""
 
+_NEGLIGIBLE = np.float32(3.4e-4)
+"""Children whose probability is off by less are left alone: of a wide node, that is most of them,
+and what threads do not write they need not exchange. It is σ(-8), where fastText stops as well."""
+
 
 @inlined
 def node_probas(
@@ -67,9 +71,12 @@ def node_step(
     n_outputs = weights.shape[1]
     for b in range(n_outputs):
         j = b if n_outputs > 1 else 1
-        g = -rate * p[j]
+        error = -p[j]
         if j == target:
-            g += rate
+            error += np.float32(1.0)
+        if abs(error) < _NEGLIGIBLE:
+            continue
+        g = rate * error
         for t in range(w.size):
             delta[t] += g * weights[n, b, t]
             weights[n, b, t] += g * w[t]

@@ -173,8 +173,7 @@ class Moves(NamedTuple):
             Which branches of the old tree lead somewhere: the mean of a node is theirs.
         """
         share = present / np.maximum(np.count_nonzero(present, axis=1, keepdims=True), 1)
-        kept = np.where(present.reshape(*present.shape, *[1] * (old.ndim - 2)), old, 0.0)
-        mean = np.einsum("nj,nj...->n...", share.astype(PARAM), kept.astype(PARAM))
+        mean = np.einsum("nj,nj...->n...", share.astype(PARAM), old)
         there = np.where((self.origin >= 0).reshape(-1, *[1] * (mean.ndim - 1)),
                          mean[self.origin], np.float32(0.0))  # fmt: skip
         new[self.target] = old[self.source] - mean[self.source[0]] + there
