@@ -96,10 +96,11 @@ def main() -> None:
         raise SystemExit(f"{options.set} is not in the data directory")
     data = load(options.data, options.set)
     for n_done, rows in enumerate(control(data, options.seeds, options.jobs), start=1):
+        seeds = "One seed" if n_done == 1 else f"Means of {n_done} seeds"
         write(
             "control",
             f"Control experiment on {options.set}: AST, ST, ST (from AST)",
-            f"Means of {n_done} seeds. `{SETTINGS[options.set]}`",
+            f"{seeds}. `{SETTINGS[options.set]}`",
             table(["", *SHORT], rows),
             suffix=options.set,
         )

@@ -432,6 +432,10 @@ def test_bench(files, format):
     assert [entry["weights"] for entry in record["weights"]] == [e["weights"] for e in report]
     assert [e["error"] for e in record["weights"]] == pytest.approx([e["error"] for e in report])
     assert "beam" in done("bench", *arguments).stdout
+    hot = json.loads(done("bench", *arguments, "--json", "--temperature", 8).stdout)
+    assert (record["temperature"], hot["temperature"]) == (1.0, 8.0)
+    assert hot["beams"][0]["error"] == record["beams"][0]["error"]  # a single path
+    assert "beam at temperature 8" in done("bench", *arguments, "--temperature", 8).stdout
 
 
 # -- warmup and demo -------------------------------------------------------------------------------

@@ -102,11 +102,12 @@ def test_probabilities_are_those_of_the_trees_averaged(sparse, beam):
 
 
 @pytest.mark.parametrize("backoff", [True, False])
-@pytest.mark.parametrize("beam", [1, 2, 5])
+@pytest.mark.parametrize(("beam", "temperature"), [(1, 1.0), (2, 1.0), (5, 8.0), (40, 0.01)])
 @weight_types
 @layouts
-def test_the_vote_is_the_most_probable_class(sparse, weights, beam, backoff):
-    model = rich_forest(sparse=sparse, weights=weights, backoff=backoff, beam=beam)
+def test_the_vote_is_the_most_probable_class(sparse, weights, beam, temperature, backoff):
+    model = rich_forest(sparse=sparse, weights=weights, backoff=backoff)
+    model = model.with_beam(beam, temperature=temperature)
     X = real_rows(n_rows=300)
     P = model.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1.0, 1e-9)
@@ -119,6 +120,19 @@ def test_the_vote_is_the_most_probable_class(sparse, weights, beam, backoff):
     p = model.predict_topk(X, 3)[1]
     assert np.all(np.diff(p, axis=1) <= 0)
     np.testing.assert_allclose(np.sort(P, axis=1)[:, ::-1][:, :3], p, 1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0.2, 1.0, 20.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+@layouts
+def test_the_vote_of_a_beam_of_one_tree(sparse, epsilon, temperature):
+    for seed in SEEDS:
+        tree = rich_tree(np.random.default_rng(seed))
+        model = frozen(tree, sparse=sparse, epsilon=epsilon)
+        model = model.with_beam(4, temperature=temperature)
+        X = real_rows(n_rows=100)
+        P = model.predict_proba(X)
+        np.testing.assert_allclose(P[np.arange(100), model.predict(X)], P.max(axis=1), 1e-9)
 
 
 def test_a_vote_over_more_classes_than_it_has_room_for():

@@ -33,7 +33,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Good files; beams of all leaves, so that every prediction reaches all of them."""
+    """Good files; beams of all leaves, so that probabilities need all of them."""
     directory = tmp_path_factory.mktemp("good")
     names = [f"feature {i}" for i in range(30)]
     features = TextFeatures(min_df=1, ngram_range=(1, 2)).fit(TEXTS)

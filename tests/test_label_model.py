@@ -13,6 +13,8 @@ from tests import label_reference as reference
 from tests.strategies import FORMATS, as_rows
 from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.execution import executor_for
+from thinleaf.kernels.embedding import embed_rows
+from thinleaf.kernels.rows import CSR
 from thinleaf.labeltree.kinds import balanced, huffman
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.statistics import Statistics
@@ -96,6 +98,23 @@ def one_step(model, X, label, kind, *, rate=0.1, log=True):
         return train(
             model, as_rows(X, kind), y, schedule, assigning, np.random.default_rng(0), executor
         )
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_a_representation_is_the_sum_of_embeddings(scale):
+    """For rows of 0 to 12 features, a feature may come twice."""
+    rng = np.random.default_rng(0)
+    sizes = np.arange(13)
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(INDEX)
+    indices = rng.integers(0, 20, size=indptr[-1]).astype(INDEX)
+    data = rng.standard_normal(indptr[-1]).astype(np.float32)
+    U = rng.standard_normal((20, 7)).astype(np.float32)
+    out = np.full((13, 7), np.nan, dtype=np.float32)
+    embed_rows(CSR(indptr, indices, data, 20), scale, U, out)
+    for row in range(13):
+        own = slice(indptr[row], indptr[row + 1])
+        expected = scale * data[own].astype(np.float64) @ U[indices[own]]
+        np.testing.assert_allclose(out[row], expected, rtol=1e-4, atol=1e-5)
 
 
 @formats

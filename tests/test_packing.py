@@ -23,7 +23,7 @@ from tests.frozen_cases import (
     weight_types,
 )
 from tests.strategies import as_rows, integer_rows, random_tree, rich_tree, trees, uneven
-from thinleaf import FrozenTree, ModelFileError
+from thinleaf import FrozenTree, ModelFileError, packing
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
 from thinleaf.growth.prune import prune
 from thinleaf.inference import leaf_scores, route
@@ -241,6 +241,17 @@ def test_sparse_routers_are_stored_by_feature():
         features = np.searchsorted(packed.router_ptr, at, side="right") - 1
         np.testing.assert_array_equal(features, tree.router(node).features)
         np.testing.assert_array_equal(packed.router_val[at], tree.router(node).weights)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("n_top", [0, 1, 2])
+def test_scores_of_routers_are_the_same_together_and_one_by_one(monkeypatch, n_top, beam):
+    model = rich_model(sparse=True, beam=beam)
+    monkeypatch.setattr(packing, "_N_TOP", n_top)
+    other = rich_model(sparse=True, beam=beam)
+    for X in both(real_rows()):
+        np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
+        np.testing.assert_array_equal(model.predict(X), other.predict(X))
 
 
 def test_only_trees_numbered_breadth_first_are_packed():

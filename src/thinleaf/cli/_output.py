@@ -145,6 +145,11 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.2f} %"
 
 
+def at_temperature(temperature: float) -> str:
+    """Return what is said after a beam: nothing at a temperature of 1."""
+    return "" if temperature == 1.0 else f" at temperature {temperature:g}"
+
+
 def size(n_bytes: int) -> str:
     """Return a number of bytes for people."""
     for limit, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):

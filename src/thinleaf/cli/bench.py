@@ -12,7 +12,7 @@ import typer
 
 from thinleaf.cli import _options as options
 from thinleaf.cli._data import open_frozen, row_batches
-from thinleaf.cli._output import Output, percent, size, table
+from thinleaf.cli._output import Output, at_temperature, percent, size, table
 
 if TYPE_CHECKING:
     from thinleaf.predictor import FrozenTree
@@ -28,6 +28,7 @@ def bench_model(
     data: options.DataFile,
     limit: Annotated[int, typer.Option(min=1, help="Rows at the most.")] = 10_000,
     repeats: Annotated[int, typer.Option(min=1, help="Times that the batch is predicted.")] = 20,
+    temperature: options.Temperature = None,
     jobs: options.Jobs = 1,
     format: options.DataFormat = None,
     on_error: options.OnError = "raise",
@@ -41,6 +42,7 @@ def bench_model(
 
     output = Output(json, quiet)
     frozen, recipe = open_frozen(model)
+    frozen = frozen.with_beam(frozen.beam, temperature=temperature)
     X, tokens, text_us = _read(
         row_batches(recipe, data, output, format=format, labels="required", on_error=on_error),
         limit,
@@ -59,6 +61,7 @@ def bench_model(
             "reading_us_per_row": text_us,
         }
         advance(1)
+        record["temperature"] = frozen.temperature
         record["beams"] = []
         for beam in BEAMS:
             record["beams"].append({"beam": beam} | measure(frozen.with_beam(beam)))
@@ -178,7 +181,8 @@ def _text(record: dict[str, Any]) -> str:
         for e in record["beams"]
     ]
     weights = [[e["weights"], percent(e["error"]), size(e["bytes"])] for e in record["weights"]]
-    head = ("beam", "error", "one row µs", "best", "p99", "batch µs a row", "best", "p99")
+    beam = f"beam{at_temperature(record['temperature'])}"
+    head = (beam, "error", "one row µs", "best", "p99", "batch µs a row", "best", "p99")
     return "\n".join(
         [
             f"{record['rows']:,} rows, {record['classes']:,} classes",

@@ -10,7 +10,7 @@ import typer
 
 from thinleaf.cli import _options as options
 from thinleaf.cli._data import open_model, row_batches
-from thinleaf.cli._output import Output, percent, table
+from thinleaf.cli._output import Output, at_temperature, percent, table
 
 if TYPE_CHECKING:
     from thinleaf._dtypes import IndexArray
@@ -116,6 +116,7 @@ def _text(record: dict[str, Any]) -> str:
     def number(value: float | None) -> str:
         return "–" if value is None else f"{value:.4g}"
 
+    paths = f"beam {record['beam']}{at_temperature(record['temperature'])}"
     rows = [
         ("rows", f"{record['rows']:,}"),
         ("rows whose label the model does not know", f"{record['unknown_labels']:,}"),
@@ -124,11 +125,6 @@ def _text(record: dict[str, Any]) -> str:
         ("perplexity", number(record["perplexity"])),
         ("coverage: rows whose leaves hold their label", percent(record["coverage"])),
         ("perplexity of these, from their leaves alone", number(record["covered_perplexity"])),
-        (f"prediction, {_paths(record)}", f"{record['us_per_row']:.2f} µs a row"),
+        (f"prediction, {paths}", f"{record['us_per_row']:.2f} µs a row"),
     ]
     return table(("", ""), rows).lstrip("\n")
-
-
-def _paths(record: dict[str, Any]) -> str:
-    hot = "" if record["temperature"] == 1.0 else f" at temperature {record['temperature']:g}"
-    return f"beam {record['beam']}{hot}"

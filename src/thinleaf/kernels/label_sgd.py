@@ -23,9 +23,11 @@ _DAMPING = np.float32(0.25)
 """A step is divided by 1 + rate · ‖w‖² / 4, as much as a logistic loss may curve along it: long
 representations do not overshoot, and training does not diverge at rates that suit short ones."""
 
-_NEGLIGIBLE = np.float32(3.4e-4)
-"""Children whose probability is off by less are left alone: of a wide node, that is most of them,
-and what threads do not write they need not exchange. It is σ(-8), where fastText stops as well."""
+_NEGLIGIBLE = np.float32(3.35e-4)
+_NEGLIGIBLE_MASS = np.float32(0.01)
+"""Children whose probability is off by less are left alone, as long as all of a node's together are
+off by less than a hundredth: of a wide node, that is most of them, and what threads do not write
+they need not exchange. It is σ(-8), where fastText's binary nodes stop as well."""
 
 
 @inlined
@@ -69,12 +71,13 @@ def node_step(
 ) -> None:
     """Take a gradient step in a node's parameters; add the step for w to ``delta``."""
     n_outputs = weights.shape[1]
+    negligible = min(_NEGLIGIBLE, _NEGLIGIBLE_MASS / np.float32(n_outputs))
     for b in range(n_outputs):
         j = b if n_outputs > 1 else 1
         error = -p[j]
         if j == target:
             error += np.float32(1.0)
-        if abs(error) < _NEGLIGIBLE:
+        if abs(error) < negligible:
             continue
         g = rate * error
         for t in range(w.size):

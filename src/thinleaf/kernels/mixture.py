@@ -257,23 +257,12 @@ def _votes(scores):
     top = scores[argmax(scores)]
     for c in range(scores.size):
         scores[c] = exp32(scores[c] - top)
-    total = np.float32(0.0)
+    total = 0.0
     for c in range(scores.size):
-        total += scores[c]
+        total += np.float64(scores[c])
+    inverse = np.float32(1.0 / total)
     for c in range(scores.size):
-        scores[c] /= total
-
-
-@strict_kernel
-def _heaviest_first(leaves, weights):
-    """Sort paths by weight, in place; those of equal weight stay in their order."""
-    for i in range(1, leaves.size):
-        leaf, weight = leaves[i], weights[i]
-        at = i
-        while at > 0 and weights[at - 1] < weight:
-            leaves[at], weights[at] = leaves[at - 1], weights[at - 1]
-            at -= 1
-        leaves[at], weights[at] = leaf, weight
+        scores[c] *= inverse
 
 
 @strict_kernel
@@ -312,7 +301,8 @@ def vote(table, row):
     leaves, weights = np.empty(0, dtype=np.int64), np.full(n_trees, 1.0 / n_trees)
     if beam > 1:
         leaves, weights = _paths(table, row)
-        _heaviest_first(leaves, weights)
+        heaviest_first = np.argsort(-weights, kind="mergesort")
+        leaves, weights = leaves[heaviest_first], weights[heaviest_first]
     n = 0
     unasked = 1.0
     faint = _FAINT / weights.size
