@@ -60,7 +60,7 @@ def test_every_kind_of_tree_learns_rows(kind, tree):
     np.testing.assert_allclose(clf.label_proba(X, y), P[np.arange(y.size), y], rtol=1e-4)
 
 
-@pytest.mark.parametrize("tree", KINDS)
+@pytest.mark.parametrize("tree", [*KINDS, "ordered"])
 def test_every_kind_of_tree_learns_texts(tree):
     X, y = texts()
     clf = quick(tree=tree, epochs=40).fit(X, y)
@@ -100,6 +100,37 @@ def test_similar_labels_share_more_of_a_learned_path():
     same = [common_depth(tree, a, b) for a, b in pairs if a // 4 == b // 4]
     other = [common_depth(tree, a, b) for a, b in pairs if a // 4 != b // 4]
     assert np.mean(same) > np.mean(other) + 0.5
+
+
+def test_a_learned_tree_starts_from_the_kind_that_is_asked_for(monkeypatch):
+    X, y = texts()
+    trees = {}
+
+    def keep(model, *args, **kwargs):
+        trees[start] = model.tree
+        raise KeyboardInterrupt
+
+    for start in ("ordered", "huffman", "balanced", "clustering"):
+        fixed = quick(tree=start, epochs=1).fit(X, y).model_.tree
+        with monkeypatch.context() as patch:
+            patch.setattr(label_tree, "train", keep)
+            with pytest.raises(KeyboardInterrupt):
+                quick(start=start).fit(X, y)
+        np.testing.assert_array_equal(trees[start].children, fixed.children)
+    np.testing.assert_array_equal(trees["ordered"].children, balanced(8, 3).children)
+    with pytest.raises(ValueError, match="'start' parameter"):
+        quick(start="learned").fit(X, y)
+
+
+def test_a_child_takes_no_more_than_its_share():
+    """All labels would like the same child: there is but one word."""
+    y = np.arange(270) % 27
+    clf = quick(start="balanced", max_share=1.0, learning_rate=0.01).fit(["a"] * 270, y)
+    tree = clf.model_.tree
+    first = [tree.path(label)[0][1] for label in range(27)]
+    assert np.bincount(first).max() <= 9 + 2  # room is taken two at a time
+    with pytest.raises(ValueError, match="'max_share' parameter"):
+        quick(max_share=0.5).fit(["a"] * 270, y)
 
 
 def test_one_thread_repeats_and_pickles():

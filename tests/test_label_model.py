@@ -240,8 +240,9 @@ def test_the_rate_is_constant_while_the_tree_is_learned():
     assert [fixed.rate(x) for x in (0.0, 0.5, 1.0)] == [0.5, 0.25, 0.0]
     steps = learned.assignments(1000)
     assert len(steps) == 50
-    assert steps[0] == 10
+    assert steps[0] == round(1000 / 32 + (500 - 1000 / 32) / 50)
     assert steps[-1] == 500
+    assert Schedule(4, 0.5, n_assignments=50, still_fraction=0.0).assignments(1000)[0] == 10
 
 
 # -- texts -----------------------------------------------------------------------------------------

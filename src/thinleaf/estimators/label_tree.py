@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,8 @@ from thinleaf.labeltree.training import Assigning, Schedule, train
 from thinleaf.labeltree.tree import LabelTree
 from thinleaf.labeltree.words import Pooling, WordFeatures, normalized
 
-TreeKind = Literal["learned", "huffman", "balanced", "clustering"]
+FixedKind = Literal["ordered", "huffman", "balanced", "clustering"]
+TreeKind = Literal["learned", "ordered", "huffman", "balanced", "clustering"]
 _PROTOTYPE_DIM = 64
 _MIN_PIECE = 256
 """Rows that are worth a thread."""
@@ -64,9 +65,13 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
     arity : int
         M, the number of children of a node; no more than there are labels are made. Wide trees have
         fewer errors, narrow ones are faster.
-    tree : {"learned", "huffman", "balanced", "clustering"} or LabelTree
-        Of the fixed kinds, "huffman" minimises the expected depth, "balanced" is random, and
-        "clustering" puts labels with similar examples together.
+    tree : {"learned", "ordered", "huffman", "balanced", "clustering"} or LabelTree
+        Of the fixed kinds, "ordered" and "balanced" have paths of equal length, over the labels as
+        they sort and in random order; "huffman" minimises the expected depth, with labels of equal
+        frequency as they sort; "clustering" puts labels with similar examples together.
+    start : {"ordered", "huffman", "balanced", "clustering"}
+        The tree that a learned one starts from. The order of names such as codes or paths often
+        says which labels are alike; where it does not, "ordered" is as good as "balanced".
     epochs : int
         Passes over the training rows.
     learning_rate : float
@@ -83,6 +88,9 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
     max_depth : int or None
         The longest path of a learned tree (algorithm 3). None is no limit, with each node's number
         of labels one modulo M - 1 (algorithm 2).
+    max_share : float or None
+        A child of a learned tree whose labels have this many times its fair share of the examples
+        takes no more while others have room. None is no limit.
     n_assignments : int
         How often, in the first half of training, a learned tree is re-assigned.
     criterion : {"probability", "log_likelihood"}
@@ -125,7 +133,8 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "dim": [Interval(Integral, 1, None, closed="left")],
         "arity": [Interval(Integral, 2, None, closed="left")],
-        "tree": [StrOptions({"learned", "huffman", "balanced", "clustering"}), LabelTree],
+        "tree": [StrOptions({*get_args(TreeKind)}), LabelTree],
+        "start": [StrOptions({*get_args(FixedKind)})],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "ngrams": [Interval(Integral, 1, 10, closed="both")],
@@ -133,6 +142,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         "min_count": [Interval(Integral, 1, None, closed="left")],
         "pooling": [StrOptions({"mean", "sum"})],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "max_share": [Interval(Real, 1, None, closed="left"), None],
         "n_assignments": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions({"probability", "log_likelihood"})],
         "gradient": [StrOptions({"probability", "log_likelihood"})],
@@ -148,6 +158,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         dim: int = 100,
         arity: int = 20,
         tree: TreeKind | LabelTree = "learned",
+        start: FixedKind = "ordered",
         epochs: int = 25,
         learning_rate: float = 1.0,
         ngrams: int = 2,
@@ -155,6 +166,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         min_count: int = 1,
         pooling: Pooling = "mean",
         max_depth: int | None = None,
+        max_share: float | None = 2.0,
         n_assignments: int = 50,
         criterion: Criterion = "probability",
         gradient: Criterion = "log_likelihood",
@@ -166,6 +178,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         self.dim = dim
         self.arity = arity
         self.tree = tree
+        self.start = start
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.ngrams = ngrams
@@ -173,6 +186,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         self.min_count = min_count
         self.pooling = pooling
         self.max_depth = max_depth
+        self.max_share = max_share
         self.n_assignments = n_assignments
         self.criterion = criterion
         self.gradient = gradient
@@ -212,7 +226,10 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         model = LabelTreeModel.start(tree, n_features_of(rows), self.dim, rng, scale)
         schedule = Schedule(self.epochs, self.learning_rate, self.n_assignments if learned else 0)
         assigning = Assigning(
-            self.criterion, self.max_depth, log_gradient=self.gradient == "log_likelihood"
+            self.criterion,
+            self.max_depth,
+            self.max_share,
+            log_gradient=self.gradient == "log_likelihood",
         )
         lines = EpochLines(type(self).__name__, self.epochs) if self.verbose else None
         with executor_for(self.n_jobs) as executor:
@@ -415,13 +432,15 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
                 raise ValueError(f"tree has {self.tree.n_labels} labels, but y has {n_labels}")
             return self.tree
         arity = kinds.useful_arity(n_labels, self.arity)
-        if self.tree == "huffman":
-            return kinds.huffman(np.bincount(y, importance, minlength=n_labels), arity)
-        if self.tree == "clustering":
-            return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), arity, rng)
-        if self.tree == "learned":
+        kind = self.tree
+        if kind == "learned":
             check_depth(n_labels, arity, self.max_depth)
-        return kinds.balanced(n_labels, arity, rng)
+            kind = self.start
+        if kind == "huffman":
+            return kinds.huffman(np.bincount(y, importance, minlength=n_labels), arity)
+        if kind == "clustering":
+            return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), arity, rng)
+        return kinds.balanced(n_labels, arity, rng if kind == "balanced" else None)
 
     @property
     def _depth(self) -> int:

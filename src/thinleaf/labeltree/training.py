@@ -37,12 +37,15 @@ class Schedule:
         How often AssignLabels is called; 0 leaves the tree as it is.
     learned_fraction : float
         The part of training in which the tree is learned and the rate constant.
+    still_fraction : float
+        The part of it before which no label moves: nodes must have learned something to say where.
     """
 
     epochs: int = 5
     learning_rate: float = 0.5
     n_assignments: int = 0
     learned_fraction: float = 0.5
+    still_fraction: float = 1 / 32
 
     def rate(self, progress: float) -> float:
         """Return the learning rate at a progress between 0 and 1."""
@@ -51,9 +54,10 @@ class Schedule:
 
     def assignments(self, n_steps: int) -> list[int]:
         """Return after which steps, of ``n_steps`` in all, AssignLabels is called."""
-        last = self.learned_fraction * n_steps
-        steps = [round(last * (i + 1) / self.n_assignments) for i in range(self.n_assignments)]
-        return sorted({step for step in steps if 0 < step < n_steps})
+        first, last = self.still_fraction * n_steps, self.learned_fraction * n_steps
+        shares = [(i + 1) / self.n_assignments for i in range(self.n_assignments)]
+        steps = {round(first + (last - first) * share) for share in shares}
+        return sorted(step for step in steps if 0 < step < n_steps)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Assigning:
 
     criterion: Criterion = "log_likelihood"
     max_depth: int | None = None
+    max_share: float | None = None
     decay: float = 0.8
     log_gradient: bool = True
 
@@ -150,6 +155,7 @@ def train(
                     model.bias,
                     criterion=assigning.criterion,
                     max_depth=assigning.max_depth,
+                    max_share=assigning.max_share,
                     decay=assigning.decay,
                     executor=executor,
                 )
