@@ -4,8 +4,9 @@ fastText gets the same words: lower case, and separated by spaces. The rate is c
 system, kind of tree and arity at the smallest dimension, on held-out rows, after training on a part
 of the rows for fewer epochs (``--tune-rows``, ``--tune-epochs``); larger dimensions use the same.
 Then all rows are trained on. Trees may go by the order of the labels, which fastText never does:
-"names hidden" are the same trees with labels that have been numbered at random. Run it for one set at a time; the report is written after each row.
-``--rows``, ``--arities`` and ``--dims`` make it smaller.
+"names hidden" are the same trees with labels that have been numbered at random. Run it for one set
+at a time; the report is written after each row. ``--rows``, ``--arities`` and ``--dims`` make it
+smaller.
 """
 
 from __future__ import annotations
