@@ -28,9 +28,9 @@ from thinleaf.labeltree.words import normalized
 
 SETS = ("icd10cm", "debian_paths", "bible_verse")
 EPOCHS = {"icd10cm": 25, "debian_paths": 8, "bible_verse": 8}
-RATES = {"icd10cm": (0.5, 1.0, 2.0), "debian_paths": (1.0, 4.0), "bible_verse": (1.0, 4.0)}
+RATES = {"icd10cm": (1.0, 2.0, 4.0), "debian_paths": (1.0, 4.0), "bible_verse": (1.0, 4.0)}
 FASTTEXT_RATES = {
-    "icd10cm": (0.25, 0.5, 1.0), "debian_paths": (0.5, 1.0), "bible_verse": (0.5, 1.0),
+    "icd10cm": (0.5, 1.0), "debian_paths": (0.5, 1.0), "bible_verse": (0.5, 1.0),
 }  # fmt: skip
 TUNE_ROWS = {"icd10cm": None, "debian_paths": 60_000, "bible_verse": 60_000}
 TUNE_EPOCHS = {"icd10cm": 25, "debian_paths": 8, "bible_verse": 8}

@@ -4,7 +4,8 @@ The network is that of paper 001, appendix C, after PyTorch's example: two layer
 and 150 hidden states, sequences of 20, SGD at a rate of 20 that is divided by 4 when the validation
 loss does not improve, gradients clipped at 0.25. It is trained for fewer epochs than the paper's
 40, by default, the same for all; dropout is 0.2. The learned tree is re-assigned some times within
-each epoch of the first half; it starts from the random one, which is there for comparison.
+each epoch of the first half; it starts from the random one, which is there for comparison. With a
+shortlist, the most frequent words are in a softmax of their own, as in the adaptive softmax.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks._report import arguments, stopwatch, table, write
 from benchmarks.language import read
 from thinleaf.torch import LabelTreeSoftmax
 
-KINDS = ("flat", "adaptive", "random tree", "learned tree")
+KINDS = ("flat", "adaptive", "random tree", "learned tree", "learned tree, shortlist")
 CUTOFFS = (2000,)
 HEADERS = [
     "output", "epochs", "valid", "test", "top-1 error %", "top-5 error %", "train ms a batch",
@@ -72,7 +73,8 @@ def output_layer(kind: str, n_words: int, options: argparse.Namespace) -> nn.Mod
     return LabelTreeSoftmax(
         options.hidden, n_words, options.arity, options.max_depth,
         criterion=options.criterion, inertia=options.inertia, max_share=options.max_share,
-        learned=kind == "learned tree",
+        learned=kind.startswith("learned"),
+        shortlist=options.shortlist if kind.endswith("shortlist") else 0,
     )  # fmt: skip
 
 
@@ -178,7 +180,7 @@ def trained(
     model = Model(n_words, output_layer(kind, n_words, options), options)
     rate, best = options.rate, math.inf
     for epoch in range(options.epochs):
-        learning = kind == "learned tree" and epoch < (options.epochs + 1) // 2
+        learning = kind.startswith("learned") and epoch < (options.epochs + 1) // 2
         updates = options.assignments if learning else 0
         train_epoch(model, text["train"], rate, options, updates, fit)
         loss = loss_of(model, text["valid"], options.length, new_clocks())
@@ -261,6 +263,7 @@ def main() -> None:
     parser.add_argument("--inertia", type=float, default=2.0)
     parser.add_argument("--max-share", type=float, default=1.5)
     parser.add_argument("--assignments", type=int, default=3, help="of the tree, in an epoch")
+    parser.add_argument("--shortlist", type=int, default=1000, help="words of their own")
     parser.add_argument("--cutoffs", type=int, nargs="+", default=list(CUTOFFS))
     parser.add_argument("--div-value", type=float, default=4.0)
     options = parser.parse_args()
@@ -270,13 +273,15 @@ def main() -> None:
         f"{text['train'].numel():,} tokens, {len(ids):,} words; LSTM of two layers, embeddings of "
         f"{options.embedding}, {options.hidden} hidden states; batches of {options.batch_size} "
         f"sequences of {options.length}; {options.threads} thread(s). Adaptive softmax with "
-        f"cutoffs {options.cutoffs} and div_value {options.div_value:g}. Perplexities; medians of "
+        f"cutoffs {options.cutoffs} and div_value {options.div_value:g}; shortlist of "
+        f"{options.shortlist:,} words. Perplexities; medians of "
         "ms of the whole network, and of the output layer alone, with its gradient and without."
     )
     rows: list[list[Any]] = []
     for kind in options.kinds:
         rows.append(run(kind, text, len(ids), options))
-        write("torch_lm", "Output layers of an LSTM: ptb", head, table(HEADERS, rows))
+        some = "" if set(options.kinds) >= set(KINDS[:4]) else "some"
+        write("torch_lm", "Output layers of an LSTM: ptb", head, table(HEADERS, rows), suffix=some)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,15 @@ from thinleaf.torch import LabelTreeSoftmax  # noqa: E402
 
 SHAPES = [(2, None), (3, None), (5, 2), (None, 2), (None, 3)]
 shapes = pytest.mark.parametrize(("arity", "max_depth"), SHAPES)
+shortlists = pytest.mark.parametrize("shortlist", [0, 1, 4])
 
 
 def layer_of(arity, max_depth, n_classes=11, dim=4, **options):
     torch.manual_seed(0)
     layer = LabelTreeSoftmax(dim, n_classes, arity, max_depth, **options)
     with torch.no_grad():
-        layer.weight.normal_()
-        layer.bias.normal_()
+        for parameter in layer.parameters():
+            parameter.normal_()
     return layer
 
 
@@ -32,8 +33,9 @@ def data(n=30, n_classes=11, dim=4, dtype=torch.float32):
 
 
 @shapes
-def test_log_probabilities_sum_to_one_and_agree_with_forward(arity, max_depth):
-    layer, (X, y) = layer_of(arity, max_depth), data()
+@shortlists
+def test_log_probabilities_sum_to_one_and_agree_with_forward(arity, max_depth, shortlist):
+    layer, (X, y) = layer_of(arity, max_depth, shortlist=shortlist), data()
     logp = layer.log_prob(X)
     torch.testing.assert_close(logp.exp().sum(dim=1), torch.ones(30))
     output, loss = layer(X, y)
@@ -44,13 +46,37 @@ def test_log_probabilities_sum_to_one_and_agree_with_forward(arity, max_depth):
 
 
 @shapes
-def test_predictions_are_the_most_probable_classes(arity, max_depth):
-    layer, (X, _) = layer_of(arity, max_depth), data()
+@shortlists
+def test_predictions_are_the_most_probable_classes(arity, max_depth, shortlist):
+    layer, (X, _) = layer_of(arity, max_depth, shortlist=shortlist), data()
     logp = layer.log_prob(X)
     torch.testing.assert_close(layer.predict(X), logp.argmax(dim=1))
-    labels, scores = layer.topk(X, 4)
-    torch.testing.assert_close(scores, logp.topk(4).values, atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(logp.gather(1, labels), scores, atol=1e-5, rtol=1e-4)
+    for k in (1, 4, 7, 11):
+        labels, scores = layer.topk(X, k)
+        torch.testing.assert_close(scores, logp.topk(k).values, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(logp.gather(1, labels), scores, atol=1e-5, rtol=1e-4)
+
+
+def test_a_shortlist_is_a_softmax_with_one_output_for_the_tree():
+    layer, (X, y) = layer_of(None, 2, shortlist=4), data()
+    head = torch.log_softmax(layer.head(X), dim=1)
+    logp = layer.log_prob(X)
+    torch.testing.assert_close(logp[:, :4], head[:, :4])
+    torch.testing.assert_close(logp[:, 4:].logsumexp(dim=1), head[:, 4])
+    assert layer.tree.n_labels == 7
+    assert "shortlist=4" in repr(layer)
+    layer(X[y < 4], y[y < 4])  # no row is below
+    assert layer.label_counts.sum() == 0
+    layer(X, y)
+    assert layer.label_counts.sum() == (y >= 4).sum()
+    layer.update_tree()
+    torch.testing.assert_close(layer.log_prob(X).exp().sum(dim=1), torch.ones(30))
+    with pytest.raises(ValueError, match="shortlist must leave two classes"):
+        LabelTreeSoftmax(4, 11, shortlist=10)
+    with pytest.raises(ValueError, match="11 labels, but there are 7 classes beyond the first 4"):
+        LabelTreeSoftmax(4, 11, max_depth=None, tree=huffman(range(1, 12)), shortlist=4)
+    with pytest.raises(ValueError, match="shortlist must be an integer"):
+        LabelTreeSoftmax(4, 11, shortlist=-1)
 
 
 def test_one_node_is_log_softmax():
@@ -61,27 +87,30 @@ def test_one_node_is_log_softmax():
 
 
 @shapes
-def test_gradients(arity, max_depth):
-    layer = layer_of(arity, max_depth, dtype=torch.float64).eval()
+@pytest.mark.parametrize("shortlist", [0, 4])
+def test_gradients(arity, max_depth, shortlist):
+    layer = layer_of(arity, max_depth, shortlist=shortlist, dtype=torch.float64).eval()
     X, y = data(6, dtype=torch.float64)
     X.requires_grad_()
 
-    def loss(X, weight, bias):
-        parameters = {"weight": weight, "bias": bias}
-        return torch.func.functional_call(layer, parameters, (X, y))[1]
+    names, parameters = zip(*layer.named_parameters(), strict=True)
 
-    assert torch.autograd.gradcheck(loss, (X, layer.weight, layer.bias))
+    def loss(X, *values):
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (X, y))[1]
+
+    assert torch.autograd.gradcheck(loss, (X, *parameters))
 
 
 @shapes
-def test_a_state_carries_the_tree(arity, max_depth):
-    layer, (X, y) = layer_of(arity, max_depth), data()
+@shortlists
+def test_a_state_carries_the_tree(arity, max_depth, shortlist):
+    layer, (X, y) = layer_of(arity, max_depth, shortlist=shortlist), data()
     layer(X, y)
     layer.update_tree()
     buffer = io.BytesIO()
     torch.save(layer.state_dict(), buffer)
     buffer.seek(0)
-    other = layer_of(arity, max_depth, seed=5)
+    other = layer_of(arity, max_depth, shortlist=shortlist, seed=5)
     other.load_state_dict(torch.load(buffer, weights_only=True))
     np.testing.assert_array_equal(other.tree.children, layer.tree.children)
     torch.testing.assert_close(other.log_prob(X), layer.log_prob(X))
@@ -146,9 +175,10 @@ HALVES = [torch.bfloat16, torch.float16]
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_half_precision(dtype):
-    single, (X, y) = layer_of(None, 2), data()
-    layer = layer_of(None, 2).to(dtype)
+@shortlists
+def test_half_precision(dtype, shortlist):
+    single, (X, y) = layer_of(None, 2, shortlist=shortlist), data()
+    layer = layer_of(None, 2, shortlist=shortlist).to(dtype)
     assert layer.label_counts.dtype == torch.float32
     expected = single(X, y)
     for rows in (X, X.to(dtype)):
@@ -160,14 +190,18 @@ def test_half_precision(dtype):
     assert scores.dtype == dtype
     torch.testing.assert_close(scores, layer.log_prob(X).gather(1, labels), atol=0.15, rtol=0.05)
     layer.label_counts += 1e6
-    torch.testing.assert_close(layer.half().float().label_counts.sum(), torch.tensor(11e6 + 60))
+    torch.testing.assert_close(
+        layer.half().float().label_counts.sum(),
+        torch.tensor((11 - shortlist) * 1e6 + 2.0 * int((y >= shortlist).sum())),
+    )
     layer.update_tree()
     assert layer.to(dtype).predict(X).shape == (30,)
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_autocast(dtype):
-    layer, (X, y) = layer_of(None, 2), data()
+@shortlists
+def test_autocast(dtype, shortlist):
+    layer, (X, y) = layer_of(None, 2, shortlist=shortlist), data()
     expected = layer(X, y)
     expected.loss.backward()
     gradient, layer.weight.grad = layer.weight.grad, None
@@ -214,10 +248,10 @@ def test_one_input_is_like_one_of_many():
 
 
 def test_parameters_can_be_reset():
-    layer, (X, y) = layer_of(3, None), data()
+    layer, (X, y) = layer_of(3, None, shortlist=2), data()
     layer(X, y)
     layer.reset_parameters()
-    assert not layer.weight.any()
+    assert not any(parameter.any() for parameter in layer.parameters())
     assert not layer.label_counts.any()
     tree = layer.tree
     layer.update_tree()
@@ -249,12 +283,13 @@ def test_leaves_that_stay_keep_their_parameters(arity, max_depth):
         assert any(torch.allclose(layer.weight[new], w, atol=1e-5) for w in wanted)
 
 
-def test_training_with_updates_learns_and_evaluation_collects_nothing():
+@pytest.mark.parametrize("shortlist", [0, 4])
+def test_training_with_updates_learns_and_evaluation_collects_nothing(shortlist):
     torch.manual_seed(0)
     centres = 2 * torch.randn(12, 6)
     y = torch.arange(600) % 12
     X = centres[y] + 0.3 * torch.randn(600, 6)
-    layer = LabelTreeSoftmax(6, 12)
+    layer = LabelTreeSoftmax(6, 12, shortlist=shortlist)
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
     for step in range(120):
         optimizer.zero_grad()

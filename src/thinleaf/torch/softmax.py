@@ -66,6 +66,10 @@ class LabelTreeSoftmax(nn.Module):
         and the others hardly meet examples, which plain SGD does not make up for.
     learned : bool
         Whether statistics for :meth:`update_tree` are collected in training.
+    shortlist : int
+        Classes 0, 1, … up to this number have an output each in a softmax of their own, beside one
+        for all others, which are below it in the tree. Classes should then be in the order of their
+        frequency, as for ``nn.AdaptiveLogSoftmaxWithLoss``: more of them take longer, and err less.
     seed : int
         Of the random tree.
 
@@ -105,6 +109,7 @@ class LabelTreeSoftmax(nn.Module):
         inertia: float = 2.0,
         max_share: float | None = 1.5,
         learned: bool = True,
+        shortlist: int = 0,
         seed: int = 0,
         device: Any = None,
         dtype: Any = None,
@@ -112,6 +117,12 @@ class LabelTreeSoftmax(nn.Module):
         super().__init__()
         _check_integer("in_features", in_features, 1)
         _check_integer("n_classes", n_classes, 2)
+        _check_integer("shortlist", shortlist, 0)
+        n_in_tree = n_classes - shortlist
+        if n_in_tree < 2:
+            raise ValueError(
+                f"shortlist must leave two classes or more to the tree: {shortlist} of {n_classes}"
+            )
         _check_integer("arity", arity, 2, optional=True)
         _check_integer("max_depth", max_depth, 1, optional=True)
         if criterion not in get_args(Criterion):
@@ -123,24 +134,28 @@ class LabelTreeSoftmax(nn.Module):
         if tree is not None:
             arity = tree.arity
         elif arity is not None:
-            arity = min(arity, n_classes)
+            arity = min(arity, n_in_tree)
         elif max_depth is not None:
-            arity = least_arity(n_classes, max_depth)
+            arity = least_arity(n_in_tree, max_depth)
         else:
             raise ValueError("give arity or max_depth")
         if learned:
-            check_depth(n_classes, arity, max_depth)
-        tree = tree or balanced(n_classes, arity, np.random.default_rng(seed))
-        if tree.n_labels != n_classes:
-            raise ValueError(f"tree has {tree.n_labels} labels, but there are {n_classes} classes")
-        self.in_features, self.n_classes = in_features, n_classes
+            check_depth(n_in_tree, arity, max_depth)
+        tree = tree or balanced(n_in_tree, arity, np.random.default_rng(seed))
+        if tree.n_labels != n_in_tree:
+            beyond = f" beyond the first {shortlist}" if shortlist else ""
+            raise ValueError(
+                f"tree has {tree.n_labels} labels, but there are {n_in_tree} classes{beyond}"
+            )
+        self.in_features, self.n_classes, self.shortlist = in_features, n_classes, shortlist
         self.max_depth, self.criterion, self.learned = max_depth, criterion, learned
         self.inertia, self.max_share = inertia, max_share
-        n_slots = _n_slots(n_classes, arity, max_depth, tree.n_nodes if not learned else 0)
+        n_slots = _n_slots(n_in_tree, arity, max_depth, tree.n_nodes if not learned else 0)
         n_slots = max(n_slots, tree.n_nodes)
         options = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty(n_slots, arity, in_features, **options))
         self.bias = nn.Parameter(torch.empty(n_slots, arity, **options))
+        self.head = nn.Linear(in_features, shortlist + 1, **options) if shortlist else None
         empty = torch.full((n_slots, arity), NO_CHILD, dtype=torch.int32, device=device)
         self.register_buffer("tree_children", empty)
         self.register_buffer("slots", torch.full((n_slots,), -1, device=device))
@@ -152,8 +167,8 @@ class LabelTreeSoftmax(nn.Module):
 
         The tree stays.
         """
-        nn.init.zeros_(self.weight)
-        nn.init.zeros_(self.bias)
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
         self._start_statistics(Statistics.zeros(self._tree, self.in_features))
 
     # -- as nn.AdaptiveLogSoftmaxWithLoss ----------------------------------------------------------
@@ -174,6 +189,18 @@ class LabelTreeSoftmax(nn.Module):
             raise ValueError(f"target must have shape {wanted}, got {got}")
         if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < self.n_classes:
             raise ValueError(f"targets must be in 0..{self.n_classes - 1}")
+        if self.head is None:
+            output = self._along_paths(rows, labels)
+        else:
+            head = self._head_log_prob(self.head, rows)
+            output = head.gather(1, labels.clamp(max=self.shortlist)[:, None])[:, 0]
+            at = torch.nonzero(labels >= self.shortlist)[:, 0]
+            below = self._along_paths(rows[at], labels[at] - self.shortlist)
+            output = output.index_add(0, at, below)
+        return LossAndOutput(output.reshape(target.shape), -output.mean())
+
+    def _along_paths(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """Return the log-probability of a label of the tree for each row, given it is there."""
         sizes = self._sizes[labels]
         owner = torch.repeat_interleave(torch.arange(labels.numel(), device=rows.device), sizes)
         within = torch.arange(owner.numel(), device=rows.device)
@@ -188,22 +215,25 @@ class LabelTreeSoftmax(nn.Module):
         output = chosen.new_zeros(rows.shape[0]).index_add(0, owner, chosen)
         if self.training and self.learned:
             self._collect(rows, labels, entry, logp)
-        return LossAndOutput(output.reshape(target.shape), -output.mean())
+        return output
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probability of every class, of shape (n, n_classes) or (n_classes,)."""
         n_slots, arity, dim = self.weight.shape
-        scores = self._rows(input) @ self.weight.reshape(
-            n_slots * arity, dim
-        ).T + self.bias.reshape(-1)
+        rows = self._rows(input)
+        scores = rows @ self.weight.reshape(n_slots * arity, dim).T + self.bias.reshape(-1)
         scores = scores.reshape(-1, n_slots, arity).masked_fill(self._absent, -torch.inf)
         logp = torch.log_softmax(scores, dim=2).reshape(-1, n_slots * arity)
         steps = logp[:, self._path_slots * arity + self._path_branches]
         labels = torch.repeat_interleave(
-            torch.arange(self.n_classes, device=input.device), self._sizes
+            torch.arange(self._tree.n_labels, device=input.device), self._sizes
         )
-        out = torch.zeros(logp.shape[0], self.n_classes, device=logp.device, dtype=logp.dtype)
-        return out.index_add(1, labels, steps).reshape(*input.shape[:-1], self.n_classes)
+        out = torch.zeros(rows.shape[0], self._tree.n_labels, device=logp.device, dtype=logp.dtype)
+        out = out.index_add(1, labels, steps)
+        if self.head is not None:
+            head = self._head_log_prob(self.head, rows)
+            out = torch.cat([head[:, : self.shortlist], head[:, self.shortlist :] + out], dim=1)
+        return out.reshape(*input.shape[:-1], self.n_classes)
 
     def predict(self, input: Tensor) -> Tensor:
         """Return the most probable class of each input, by branch and bound."""
@@ -215,16 +245,43 @@ class LabelTreeSoftmax(nn.Module):
         Both have shape (n, k) or (k,). The search is in single precision.
         """
         check_top_k(k, self.n_classes)
-        R = np.ascontiguousarray(_array(self._rows(input)), dtype=PARAM)
-        shape = (R.shape[0], int(k))
-        labels, scores = np.empty(shape, dtype=INDEX), np.empty(shape, dtype=PARAM)
+        rows, k = self._rows(input), int(k)
+        if self.head is None:
+            labels, scores = self._search(rows, k)
+        else:
+            labels, scores = self._search_below(self.head, rows, k)
+        shape = (*input.shape[:-1], k)
+        return labels.reshape(shape), scores.to(self.weight.dtype).reshape(shape)
+
+    @torch.no_grad()
+    def _search_below(self, head: nn.Linear, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k best classes of each row, in the tree only where some may be below."""
+        logp = self._head_log_prob(head, rows).float()
+        others = logp[:, self.shortlist]
+        scores, labels = logp[:, : self.shortlist].topk(min(k, self.shortlist))
+        unsure = others > scores[:, -1] if k <= self.shortlist else torch.ones_like(others) > 0
+        at = torch.nonzero(unsure)[:, 0]
+        n_below = min(k, self._tree.n_labels)
+        more = scores.new_full((rows.shape[0], n_below), -torch.inf)
+        which = labels.new_zeros(more.shape)
+        found, logp_below = self._search(rows[at], n_below)
+        more[at], which[at] = others[at, None] + logp_below, found + self.shortlist
+        scores, order = torch.cat([scores, more], dim=1).topk(k)
+        return torch.cat([labels, which], dim=1).gather(1, order), scores
+
+    def _search(self, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k most probable labels of the tree, and their log-probabilities there."""
+        R = np.ascontiguousarray(_array(rows), dtype=PARAM)
+        labels, scores = np.empty((len(R), k), dtype=INDEX), np.empty((len(R), k), dtype=PARAM)
         weights, bias = self._arrays()
         topk_points(R, weights, bias, self._slot_children, self._tree.depth, labels, scores)
-        shape = (*input.shape[:-1], int(k))
-        return (
-            torch.from_numpy(labels).long().to(input.device).reshape(shape),
-            torch.from_numpy(scores).to(input.device, self.weight.dtype).reshape(shape),
-        )
+        found = torch.from_numpy(labels).long(), torch.from_numpy(scores)
+        return found[0].to(rows.device), found[1].to(rows.device)
+
+    @staticmethod
+    def _head_log_prob(head: nn.Linear, rows: Tensor) -> Tensor:
+        """Return the log-probability of each class on the shortlist, and of all others together."""
+        return torch.log_softmax(head(rows).to(rows.dtype), dim=1)
 
     def _rows(self, input: Tensor) -> Tensor:
         """Return an input as rows of the type of the parameters, once its shape is checked."""
@@ -237,7 +294,7 @@ class LabelTreeSoftmax(nn.Module):
 
     @property
     def tree(self) -> LabelTree:
-        """The tree as it is now."""
+        """The tree as it is now; its label 0 is the first class that is not on the shortlist."""
         return self._tree
 
     @torch.no_grad()
@@ -292,9 +349,10 @@ class LabelTreeSoftmax(nn.Module):
 
     def extra_repr(self) -> str:
         """Return what ``print`` shows."""
+        shortlist = f", shortlist={self.shortlist}" if self.shortlist else ""
         return (
             f"{self.in_features}, {self.n_classes}, arity={self._tree.arity}, "
-            f"max_depth={self.max_depth}, depth={self._tree.depth}"
+            f"max_depth={self.max_depth}, depth={self._tree.depth}{shortlist}"
         )
 
     def _arrays(self) -> tuple[ParamArray, ParamArray]:
@@ -332,9 +390,9 @@ class LabelTreeSoftmax(nn.Module):
         """Check the tree of a state before anything is taken, and make what follows from it."""
         children, slots = (state.get(prefix + name) for name in ("tree_children", "slots"))
         if children is not None and children.shape == self.tree_children.shape:
-            _checked(children, self.slots if slots is None else slots, self.n_classes)
+            _checked(children, self.slots if slots is None else slots, self._tree.n_labels)
         super()._load_from_state_dict(state, prefix, *rest)
-        tree, slots = _checked(self.tree_children, self.slots, self.n_classes)
+        tree, slots = _checked(self.tree_children, self.slots, self._tree.n_labels)
         self._set_tree(tree, slots)
         self._start_statistics(Statistics.zeros(tree, self.in_features))
 
