@@ -197,7 +197,7 @@ def precision(
                        peer.single(test)]  # fmt: skip
         for arity, kind, hidden in product(options.arities, ("huffman", "learned"), (False, True)):
             system = Tree(hidden, tree=kind, arity=arity, dim=dim, epochs=epochs)
-            rate = tuning((kind, arity), system, options.rates)
+            rate = tuning((kind, arity, hidden), system, options.rates)
             with stopwatch() as watch:
                 system.fit(train, rate)
             yield [dim, f"{kind}, names hidden" if hidden else kind, arity, rate,

@@ -40,8 +40,9 @@ def log_likelihood(model: LabelTreeModel, x: np.ndarray, label: int) -> float:
     return sum(float(np.log(node_probas(model, n, w)[j])) for n, j in model.tree.path(label))
 
 
-NEGLIGIBLE = 3.35e-4
-"""Children whose probability is off by less are left alone, in trees of up to 29 branches."""
+def negligible(arity: int) -> float:
+    """Return by how much the probability of a child may be off to be left alone."""
+    return min(3.35e-4, 0.01 / (arity if arity > 2 else 1))
 
 
 def step(model: LabelTreeModel, x: np.ndarray, label: int, rate: float, *, log: bool = True):
@@ -53,7 +54,7 @@ def step(model: LabelTreeModel, x: np.ndarray, label: int, rate: float, *, log: 
     for n, target in model.tree.path(label):
         p = node_probas(model, n, w)
         error = np.eye(p.size)[target] - p
-        error[np.abs(error) < NEGLIGIBLE] = 0.0
+        error[np.abs(error) < negligible(model.tree.arity)] = 0.0
         g = error * (1.0 if log else p[target])
         if model.tree.arity == 2:
             g = g[1:]

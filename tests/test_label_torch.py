@@ -77,6 +77,18 @@ def test_a_shortlist_is_a_softmax_with_one_output_for_the_tree():
         LabelTreeSoftmax(4, 11, max_depth=None, tree=huffman(range(1, 12)), shortlist=4)
     with pytest.raises(ValueError, match="shortlist must be an integer"):
         LabelTreeSoftmax(4, 11, shortlist=-1)
+    with pytest.raises(ValueError, match="has a shortlist of 4 classes, the layer one of 5"):
+        layer_of(None, 2, shortlist=5).load_state_dict(layer.state_dict())
+
+
+def test_classes_on_the_shortlist_can_be_ruled_out():
+    layer, (X, _) = layer_of(None, 2, shortlist=4), data()
+    with torch.no_grad():
+        layer.head.bias[:4] = -torch.inf
+        layer.head.bias[2] = 1.0
+    labels, _ = layer.topk(X, 8)
+    assert all(len(set(row)) == 8 for row in labels.tolist())
+    torch.testing.assert_close(layer.predict(X), layer.log_prob(X).argmax(dim=1))
 
 
 def test_one_node_is_log_softmax():

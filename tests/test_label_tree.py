@@ -98,6 +98,17 @@ def test_paths_of_a_balanced_tree_differ_by_at_most_one(seed, n_labels, arity):
     assert depths.max() - depths.min() <= 1
 
 
+@given(st.integers(2, 300), st.integers(2, 20))
+def test_labels_of_a_node_are_next_to_each_other_if_they_keep_their_order(n_labels, arity):
+    tree = balanced(n_labels, arity)
+    assert np.ptp(tree.depths) <= 1
+    labels_of: dict[tuple[int, int], list[int]] = {}
+    for label in range(n_labels):
+        for at in tree.path(label):
+            labels_of.setdefault(at, []).append(label)
+    assert all(np.ptp(labels) == len(labels) - 1 for labels in labels_of.values())
+
+
 def cheapest(weights: tuple[int, ...], arity: int, seen: dict) -> int:
     """Return the least Σ weight · depth over all trees, by trying every last merge."""
     if len(weights) == 1:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from thinleaf.estimators.language_model import LabelTreeLanguageModel
 
 VERSION = 1
+_BEFORE = {"start": "balanced", "max_share": None}
+"""Parameters that a classifier of an earlier file does not have, as they were."""
 
 _NODES = {
     f"nodes.{name}"
@@ -173,7 +175,7 @@ def _classifier(
     if not 0.0 < scale < np.inf:
         raise ValueError(f"scale cannot be {scale}")
     model, quality = files.nodes_of(arrays, n_classes, U, scale)
-    clf = LabelTreeClassifier(**parameters | _tree(parameters, model.tree))
+    clf = LabelTreeClassifier(**_BEFORE | parameters | _tree(parameters, model.tree))
     clf._validate_params()
     clf.features_ = None
     if fitted["words"] is not None:

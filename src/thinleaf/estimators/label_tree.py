@@ -43,7 +43,7 @@ from thinleaf.labeltree.tree import LabelTree
 from thinleaf.labeltree.words import Pooling, WordFeatures, normalized
 
 FixedKind = Literal["ordered", "huffman", "balanced", "clustering"]
-TreeKind = Literal["learned", "ordered", "huffman", "balanced", "clustering"]
+TreeKind = Literal["learned", FixedKind]
 _PROTOTYPE_DIM = 64
 _MIN_PIECE = 256
 """Rows that are worth a thread."""
@@ -66,12 +66,13 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         M, the number of children of a node; no more than there are labels are made. Wide trees have
         fewer errors, narrow ones are faster.
     tree : {"learned", "ordered", "huffman", "balanced", "clustering"} or LabelTree
-        Of the fixed kinds, "ordered" and "balanced" have paths of equal length, over the labels as
-        they sort and in random order; "huffman" minimises the expected depth, with labels of equal
-        frequency as they sort; "clustering" puts labels with similar examples together.
+        Of the fixed kinds, "ordered" and "balanced" have paths of the same length, or one more,
+        over the labels as they sort and in random order; "huffman" minimises the expected depth,
+        with labels of equal frequency as they sort; "clustering" puts labels with similar examples
+        together.
     start : {"ordered", "huffman", "balanced", "clustering"}
         The tree that a learned one starts from. The order of names such as codes or paths often
-        says which labels are alike; where it does not, "ordered" is as good as "balanced".
+        says which labels are alike.
     epochs : int
         Passes over the training rows.
     learning_rate : float

@@ -78,9 +78,8 @@ def balanced(n_labels: int, arity: int = 2, rng: np.random.Generator | None = No
     ----------
     n_labels, arity : int
     rng : numpy.random.Generator, optional
-        By default the labels keep their order.
+        By default the labels keep their order: those of a node are next to each other.
     """
-    labels = np.arange(n_labels) if rng is None else rng.permutation(n_labels)
     n_nodes = (n_labels + n_fillers(n_labels, arity) - 1) // (arity - 1)
     below = [n_nodes] if n_nodes else []  # how many nodes a node's subtree has
     children = np.full((n_nodes, arity), NO_CHILD, dtype=INDEX)
@@ -89,9 +88,30 @@ def balanced(n_labels: int, arity: int = 2, rng: np.random.Generator | None = No
         n_inner = arity if each else n_more
         children[node, :n_inner] = np.arange(len(below), len(below) + n_inner)
         below += [each + 1] * n_more + [each] * (n_inner - n_more)
-    free = np.flatnonzero(children == NO_CHILD)[:n_labels]
+    free: AnyArray = np.flatnonzero(children == NO_CHILD)[:n_labels]
+    if rng is None:
+        every = _leaves_depth_first(children)
+        free = every[np.isin(every, free)]
+        labels = np.arange(n_labels)
+    else:
+        labels = rng.permutation(n_labels)
     children.flat[free] = n_nodes + labels[: free.size]
     return LabelTree.build(children, n_labels)
+
+
+def _leaves_depth_first(children: IndexArray) -> IndexArray:
+    """Return the flat positions of what is no node, from left to right in the tree."""
+    arity, found = children.shape[1], []
+    child_at = children.ravel().tolist()
+    waiting = [*range(arity)][::-1] if child_at else []
+    while waiting:
+        position = waiting.pop()
+        if child_at[position] == NO_CHILD:
+            found.append(position)
+        else:
+            first = child_at[position] * arity
+            waiting.extend(range(first + arity - 1, first - 1, -1))
+    return np.array(found, dtype=INDEX)
 
 
 def clustered(prototypes: AnyArray, arity: int, rng: np.random.Generator) -> LabelTree:

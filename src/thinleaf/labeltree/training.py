@@ -38,7 +38,8 @@ class Schedule:
     learned_fraction : float
         The part of training in which the tree is learned and the rate constant.
     still_fraction : float
-        The part of it before which no label moves: nodes must have learned something to say where.
+        The part of training before which no label moves: nodes must have learned something to
+        say where.
     """
 
     epochs: int = 5

@@ -49,8 +49,8 @@ class LabelTreeSoftmax(nn.Module):
         Length of the input vectors.
     n_classes : int
     arity : int, optional
-        M, the number of children of a node; more than ``n_classes`` are not made. By default, the
-        least with which a tree of ``max_depth`` holds all classes.
+        M, the number of children of a node; more than there are classes in the tree are not made.
+        By default, the least with which a tree of ``max_depth`` holds them all.
     max_depth : int or None
         The longest path (algorithm 3 of paper 004). None is no limit (algorithm 2); ``arity`` must
         then be given.
@@ -67,9 +67,9 @@ class LabelTreeSoftmax(nn.Module):
     learned : bool
         Whether statistics for :meth:`update_tree` are collected in training.
     shortlist : int
-        Classes 0, 1, … up to this number have an output each in a softmax of their own, beside one
-        for all others, which are below it in the tree. Classes should then be in the order of their
-        frequency, as for ``nn.AdaptiveLogSoftmaxWithLoss``: more of them take longer, and err less.
+        So many classes, the first ones, have an output each in a softmax of their own, beside one
+        output for all others, which are below it in the tree. Classes should then be in the order
+        of their frequency, as for ``nn.AdaptiveLogSoftmaxWithLoss``.
     seed : int
         Of the random tree.
 
@@ -255,12 +255,14 @@ class LabelTreeSoftmax(nn.Module):
 
     @torch.no_grad()
     def _search_below(self, head: nn.Linear, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Return the k best classes of each row, in the tree only where some may be below."""
-        logp = self._head_log_prob(head, rows).float()
+        """Return the k best classes of each row; the tree is searched where some may be below."""
+        with torch.autocast(rows.device.type, enabled=False):
+            single = [part.float() for part in (rows, head.weight, head.bias)]
+            logp = torch.log_softmax(nn.functional.linear(*single), dim=1)
         others = logp[:, self.shortlist]
         scores, labels = logp[:, : self.shortlist].topk(min(k, self.shortlist))
-        unsure = others > scores[:, -1] if k <= self.shortlist else torch.ones_like(others) > 0
-        at = torch.nonzero(unsure)[:, 0]
+        decided = (others < scores[:, -1]) & (k <= self.shortlist)
+        at = torch.nonzero(~decided)[:, 0]
         n_below = min(k, self._tree.n_labels)
         more = scores.new_full((rows.shape[0], n_below), -torch.inf)
         which = labels.new_zeros(more.shape)
@@ -389,6 +391,12 @@ class LabelTreeSoftmax(nn.Module):
     def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
         """Check the tree of a state before anything is taken, and make what follows from it."""
         children, slots = (state.get(prefix + name) for name in ("tree_children", "slots"))
+        head = state.get(prefix + "head.weight")
+        n_first = 0 if head is None else head.shape[0] - 1
+        if children is not None and n_first != self.shortlist:
+            raise ValueError(
+                f"the state has a shortlist of {n_first} classes, the layer one of {self.shortlist}"
+            )
         if children is not None and children.shape == self.tree_children.shape:
             _checked(children, self.slots if slots is None else slots, self._tree.n_labels)
         super()._load_from_state_dict(state, prefix, *rest)
