@@ -6,7 +6,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from benchmarks import adaptive_sets, control, forest, labeltree, online
+from benchmarks import adaptive_sets, control, labeltree, online, peers
 from benchmarks._data import DENSE_SETS, TEXT_SETS, available
 from benchmarks._report import arguments
 
@@ -34,7 +34,7 @@ BENCHMARKS = [
     *(("control", name, ["--set", name]) for name in control.SETTINGS),
     *(("adaptive_sets", name, ["--set", name]) for name in adaptive_sets.SETTINGS),
     *(("online", name, ["--set", name]) for name in online.COMPARISONS),
-    *(("forest", name, ["--set", name]) for name in forest.MODELS),
+    *(("forest", name, ["--set", name]) for name in peers.FORESTS),
     ("latency", "letter", []),
     *(("peers", name, ["--set", name]) for name in (*DENSE_SETS, *TEXT_SETS)),
     ("ptb", "ptb", []),

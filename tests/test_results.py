@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
-from benchmarks import _report
+from benchmarks import _report, run_all
 from benchmarks.papers._section import Check, lower_error
 from benchmarks.peers import with_front
 
@@ -55,3 +57,7 @@ def test_a_difference_within_its_standard_error_is_not_reproduced():
     assert "standard error" in close.verdict
     assert lower_error("", "", 12.0, 10.0, 10_000, "known").verdict == "not reproduced: known"
     assert Check("", "so", "1", False).verdict == "not reproduced: the reason is not known"
+
+
+def test_all_benchmarks_that_are_run_together_exist():
+    assert all(find_spec(f"benchmarks.{module}") for module, _, _ in run_all.BENCHMARKS)
