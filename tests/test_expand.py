@@ -306,13 +306,14 @@ def test_no_solved_problem_is_refused_twice(kind, monkeypatch):
     watching = Watching(monkeypatch)
     _, rounds, _ = grown_from(data, max_rounds=None, tolerance=1.0, precision=Precision(1e-3, 500))
     assert len(rounds) > 2
-    refused: dict[object, int] = {}
+    refused: dict[bytes, int] = {}
     for entry in watching.tried:
         problem = rounds[entry["round"] - 1].solved.get(entry["leaf"])
-        key = entry["rows"], problem
-        assert refused.get(key, entry["round"]) == entry["round"]
-        if entry["subtree"] is None and problem is not None:
-            refused[key] = entry["round"]
+        if problem is None:
+            continue
+        assert refused.get(problem, entry["round"]) == entry["round"]
+        if entry["subtree"] is None:
+            refused[problem] = entry["round"]
     assert refused
 
 
