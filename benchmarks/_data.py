@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from thinleaf.comparison import Split
+from thinleaf.measuring import Split
 
 DENSE_SETS = ("letter", "fontglyph1000", "omniglot")
 TEXT_SETS = (

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks._data import Dataset
 from benchmarks._report import best_of, stopwatch
-from thinleaf import metrics
+from thinleaf.measuring import metrics
 
 COLUMNS = [
     "train error %",

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from thinleaf.kernels.rows import CSC
-from thinleaf.solvers.problem import NodeProblem, NodeSolution, Precision
+from thinleaf.arrays.rows import CSC
+from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
 
 INTERCEPT_SCALING = 100.0
 """LIBLINEAR penalises the bias; scaled like this, next to nothing."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thinleaf.comparison.peers import vw_lines
+from thinleaf.measuring.peers import vw_lines
 
 try:
     import vowpalwabbit

@@ -6,7 +6,8 @@ import numpy as np
 
 from benchmarks._data import load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
-from thinleaf import SoftmaxTreeClassifier, metrics
+from thinleaf import SoftmaxTreeClassifier
+from thinleaf.measuring import metrics
 
 SETTINGS = {
     "overlap": None,

@@ -22,11 +22,11 @@ from benchmarks._report import arguments, best_of, stopwatch, table, write
 from benchmarks.peers import FORESTS, peers, row
 from thinleaf import SoftmaxForestClassifier
 from thinleaf.cli._estimator import parse_assignment
-from thinleaf.comparison import Split
-from thinleaf.comparison.measure import N_SINGLE
-from thinleaf.comparison.peers import Peer
-from thinleaf.comparison.systems import Ours
-from thinleaf.predictor import FrozenTree
+from thinleaf.measuring import Split
+from thinleaf.measuring.measure import N_SINGLE
+from thinleaf.measuring.peers import Peer
+from thinleaf.measuring.systems import Ours
+from thinleaf.model.frozen import FrozenTree
 
 SEEDS = {"letter": 5}
 PEERS = ["", "error %", "single µs", "batch µs", "bytes", "train s"]

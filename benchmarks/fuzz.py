@@ -39,9 +39,9 @@ from thinleaf import (
     load,
     load_estimator,
 )
-from thinleaf.estimators.files import training_section
-from thinleaf.persist import Section
-from thinleaf.text import TextFeatures
+from thinleaf.estimators._base.storable import training_section
+from thinleaf.model.file_parts import Section
+from thinleaf.text.features import TextFeatures
 
 OUTCOMES = ["refused at load", "refused at use", "accepted", "crash", "hang", "memory", "other"]
 MAX_GROWTH = 200 * 2**20

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks._data import _read_tsv
 from benchmarks._report import arguments, best_of, stopwatch, table, write
 from thinleaf import LabelTreeClassifier
-from thinleaf.labeltree.words import normalized
+from thinleaf.labeltree.word_features import normalized
 
 SETS = ("icd10cm", "debian_paths", "bible_verse")
 EPOCHS = {"icd10cm": 25, "debian_paths": 8, "bible_verse": 8}

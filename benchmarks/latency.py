@@ -19,11 +19,11 @@ from benchmarks.adaptive_sets import TEXT
 from benchmarks.peers import LETTER
 from thinleaf import AdaptiveSoftmaxTreeClassifier, Tree
 from thinleaf import load as load_model
-from thinleaf.comparison.systems import Ours
-from thinleaf.packing import pack
-from thinleaf.predictor import FrozenTree
-from thinleaf.probability import Outside
-from thinleaf.tree import Leaf, Router
+from thinleaf.measuring.systems import Ours
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.packing import pack
+from thinleaf.model.probability import Outside
+from thinleaf.model.tree import Leaf, Router
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "letter": LETTER,

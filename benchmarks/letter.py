@@ -12,15 +12,16 @@ import numpy as np
 from benchmarks import _peers
 from benchmarks._data import load
 from benchmarks._report import arguments, stopwatch, table, write
-from thinleaf import SoftmaxTreeClassifier, metrics
+from thinleaf import SoftmaxTreeClassifier
 from thinleaf.execution import executor_for
-from thinleaf.growth.init import initial_tree
-from thinleaf.inference import losses, route
-from thinleaf.objective import Objective, Penalty
-from thinleaf.solvers.logistic import solve_logistic
-from thinleaf.solvers.problem import Precision
-from thinleaf.solvers.softmax import solve_softmax
-from thinleaf.tao import Settings, TrainingData, optimize
+from thinleaf.measuring import metrics
+from thinleaf.model.routing import losses, route
+from thinleaf.softmaxtree.growth.initial_tree import initial_tree
+from thinleaf.softmaxtree.objective import Objective, Penalty
+from thinleaf.softmaxtree.solvers.leaf import solve_softmax
+from thinleaf.softmaxtree.solvers.problem import Precision
+from thinleaf.softmaxtree.solvers.router import solve_logistic
+from thinleaf.softmaxtree.tao import Settings, TrainingData, optimize
 
 SETTINGS = {
     "depth": 7,

@@ -23,7 +23,7 @@ from benchmarks import _vw
 from benchmarks._data import Dataset, load
 from benchmarks._report import arguments, table, write
 from thinleaf import LOMTreeClassifier, OnlineOneVsAllClassifier, RecallTreeClassifier
-from thinleaf.predictor import FrozenTree
+from thinleaf.model.frozen import FrozenTree
 
 N_SINGLE = 1000
 WARM_UP = 50

@@ -27,11 +27,11 @@ from thinleaf import (
     SoftmaxForestClassifier,
     SoftmaxTreeClassifier,
 )
-from thinleaf.comparison import Split
-from thinleaf.comparison.measure import N_SINGLE, measure
-from thinleaf.comparison.peers import PEERS, Peer
-from thinleaf.comparison.systems import Ours, System
 from thinleaf.explain.frontier import pareto_front
+from thinleaf.measuring import Split
+from thinleaf.measuring.measure import N_SINGLE, measure
+from thinleaf.measuring.peers import PEERS, Peer
+from thinleaf.measuring.systems import Ours, System
 
 COLUMNS = ["", "error %", "single µs", "batch µs", "bytes", "train s", "front"]
 LETTER = {

@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks._data import load
 from benchmarks._models import COLUMNS, fit_figures, warm_up
 from benchmarks._report import arguments, table, write
-from thinleaf import AdaptiveSoftmaxTreeClassifier, metrics
+from thinleaf import AdaptiveSoftmaxTreeClassifier
+from thinleaf.measuring import metrics
 
 SETTINGS = {
     "init": "class_clusters",

@@ -14,14 +14,14 @@ import numpy as np
 from benchmarks import _peers
 from benchmarks._data import available, load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
+from thinleaf.arrays.rows import as_rows
 from thinleaf.execution import executor_for
-from thinleaf.growth.init import initial_tree
-from thinleaf.inputs import as_rows
-from thinleaf.objective import Objective, Penalty
-from thinleaf.solvers.logistic import solve_logistic
-from thinleaf.solvers.problem import NodeProblem, Precision
-from thinleaf.solvers.softmax import solve_softmax
-from thinleaf.tao import Settings, TrainingData, canonical, optimize
+from thinleaf.softmaxtree.growth.initial_tree import initial_tree
+from thinleaf.softmaxtree.objective import Objective, Penalty
+from thinleaf.softmaxtree.solvers.leaf import solve_softmax
+from thinleaf.softmaxtree.solvers.problem import NodeProblem, Precision
+from thinleaf.softmaxtree.solvers.router import solve_logistic
+from thinleaf.softmaxtree.tao import Settings, TrainingData, canonical, optimize
 
 SETS = {
     "letter": (7, 7, "pca_median", Penalty(0.01, 5.0), Penalty(0.01, 0.1)),

@@ -8,7 +8,8 @@ import numpy as np
 
 from benchmarks._data import load
 from benchmarks._report import arguments, best_of, stopwatch, table, write
-from thinleaf import SoftmaxTreeClassifier, metrics
+from thinleaf import SoftmaxTreeClassifier
+from thinleaf.measuring import metrics
 
 COMMON = {
     "absent": "zero_one",

@@ -9,7 +9,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree, metrics
+from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree
+from thinleaf.measuring import metrics
 
 
 def main() -> None:

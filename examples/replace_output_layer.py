@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from thinleaf import AdaptiveSoftmaxTreeClassifier, metrics
+from thinleaf import AdaptiveSoftmaxTreeClassifier
+from thinleaf.measuring import metrics
 
 N_TOPICS, N_WORDS = 20, 600
 LENGTH, BATCH, HIDDEN, EPOCHS = 20, 20, 48, 6

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import train_test_split
 
-from thinleaf import SoftmaxTreeClassifier, metrics
+from thinleaf import SoftmaxTreeClassifier
+from thinleaf.measuring import metrics
 
 ACTIONS = {
     "open": ["open", "set up", "start"],

@@ -19,7 +19,7 @@ from thinleaf import (
     SoftmaxTreeClassifier,
     Tree,
 )
-from thinleaf.objective import Objective, Penalty
+from thinleaf.softmaxtree.objective import Objective, Penalty
 
 formats = pytest.mark.parametrize("kind", FORMATS)
 

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 from tests.strategies import integer_rows, rich_tree
 from thinleaf import FrozenTree
 from thinleaf._dtypes import INDEX, PARAM
-from thinleaf.forest import Forest
-from thinleaf.inference import route
-from thinleaf.packing import WeightType, pack
-from thinleaf.probability import Backoff, Outside
-from thinleaf.quantization import quantize
-from thinleaf.tree import Tree
+from thinleaf.model.forest import Forest
+from thinleaf.model.packing import WeightType, pack
+from thinleaf.model.probability import Backoff, Outside
+from thinleaf.model.quantization import quantize
+from thinleaf.model.routing import route
+from thinleaf.model.tree import Tree
 
 WEIGHTS: tuple[WeightType, ...] = ("float32", "float16", "int8")
 LABELS: dict[str, Sequence[Any]] = {

@@ -10,10 +10,10 @@ import pytest
 from tests import reference
 from tests.strategies import FORMATS, node_problem
 from thinleaf._dtypes import PARAM
-from thinleaf.objective import Penalty
-from thinleaf.solvers.logistic import solve_logistic
-from thinleaf.solvers.problem import NodeProblem, NodeSolution, Precision
-from thinleaf.solvers.softmax import solve_softmax
+from thinleaf.softmaxtree.objective import Penalty
+from thinleaf.softmaxtree.solvers.leaf import solve_softmax
+from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
+from thinleaf.softmaxtree.solvers.router import solve_logistic
 
 TIGHT = Precision(tol=1e-7, max_iter=500)
 

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from thinleaf._dtypes import NO_CHILD
-from thinleaf.objective import Objective, Penalty
-from thinleaf.probability import Backoff
-from thinleaf.tree import Leaf, Router, Tree
+from thinleaf.model.probability import Backoff
+from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.softmaxtree.objective import Objective, Penalty
 
 # -- structure -------------------------------------------------------------------------------------
 

@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
-from thinleaf.growth.prune import prune
-from thinleaf.kernels.rows import CSC, CSR, Local, Rows
-from thinleaf.objective import Penalty
-from thinleaf.solvers.problem import NodeProblem
-from thinleaf.tao import TrainingData
-from thinleaf.tree import Leaf, Router, Tree
+from thinleaf.arrays.rows import CSC, CSR, Local, Rows
+from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.softmaxtree.growth.prune import prune
+from thinleaf.softmaxtree.objective import Penalty
+from thinleaf.softmaxtree.solvers.problem import NodeProblem
+from thinleaf.softmaxtree.tao import TrainingData
 
 FORMATS = ("dense", "csr")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
-from thinleaf.estimators import tao
+from thinleaf.estimators._base import tao_classifier as tao
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]

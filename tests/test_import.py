@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import thinleaf
-from thinleaf import tree
+from thinleaf.model import tree
 
 
 def modules_after(statement: str) -> set[str]:

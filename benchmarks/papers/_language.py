@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._report import best_of
-from thinleaf import metrics
+from thinleaf.measuring import metrics
 
 COLUMNS = [
     "top-1 error %",

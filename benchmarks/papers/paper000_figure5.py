@@ -17,7 +17,8 @@ import numpy as np
 from benchmarks._data import load
 from benchmarks._report import Table, arguments, best_of, read, table, write
 from benchmarks.papers._section import Section, lower, lower_error
-from thinleaf import AdaptiveSoftmaxTreeClassifier, metrics
+from thinleaf import AdaptiveSoftmaxTreeClassifier
+from thinleaf.measuring import metrics
 
 RESULT = "papers_paper000_figure5"
 N_WORDS, EVERY = 1000, 8

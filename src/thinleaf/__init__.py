@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from thinleaf._version import __version__
 
 if TYPE_CHECKING:
-    from thinleaf import metrics as metrics
+    from thinleaf.arrays.files import ModelFileError as ModelFileError
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
@@ -27,37 +27,37 @@ if TYPE_CHECKING:
     from thinleaf.estimators import SoftmaxForestClassifier as SoftmaxForestClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
-    from thinleaf.labeltree.tree import LabelTree as LabelTree
-    from thinleaf.persist import ModelFileError as ModelFileError
-    from thinleaf.predictor import FrozenTree as FrozenTree
-    from thinleaf.predictor import load as load
-    from thinleaf.tree import Tree as Tree
-    from thinleaf.tree import TreeError as TreeError
+    from thinleaf.labeltree.label_tree import LabelTree as LabelTree
+    from thinleaf.measuring import metrics as metrics
+    from thinleaf.model.frozen import FrozenTree as FrozenTree
+    from thinleaf.model.frozen import load as load
+    from thinleaf.model.tree import Tree as Tree
+    from thinleaf.model.tree import TreeError as TreeError
     from thinleaf.warmup import warm_up as warm_up
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
     "DoubleSamplingClassifier": "thinleaf.estimators",
     "FlatSoftmaxClassifier": "thinleaf.estimators",
-    "FrozenTree": "thinleaf.predictor",
+    "FrozenTree": "thinleaf.model.frozen",
     "LOMTreeClassifier": "thinleaf.estimators",
-    "LabelTree": "thinleaf.labeltree.tree",
+    "LabelTree": "thinleaf.labeltree.label_tree",
     "LabelTreeClassifier": "thinleaf.estimators",
     "LabelTreeLanguageModel": "thinleaf.estimators",
     "MACHClassifier": "thinleaf.estimators",
-    "ModelFileError": "thinleaf.persist",
+    "ModelFileError": "thinleaf.arrays.files",
     "OneVsAllClassifier": "thinleaf.estimators",
     "OnlineOneVsAllClassifier": "thinleaf.estimators",
     "RecallTreeClassifier": "thinleaf.estimators",
     "SoftmaxForestClassifier": "thinleaf.estimators",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
-    "Tree": "thinleaf.tree",
-    "TreeError": "thinleaf.tree",
-    "load": "thinleaf.predictor",
+    "Tree": "thinleaf.model.tree",
+    "TreeError": "thinleaf.model.tree",
+    "load": "thinleaf.model.frozen",
     "load_estimator": "thinleaf.estimators",
     "warm_up": "thinleaf.warmup",
 }
-_MODULES = ("metrics", "torch")
+_MODULES = {"metrics": "thinleaf.measuring.metrics", "torch": "thinleaf.torch"}
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
@@ -89,7 +89,7 @@ def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(import_module(_EXPORTS[name]), name)
     if name in _MODULES:
-        return import_module(f"thinleaf.{name}")
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'thinleaf' has no attribute {name!r}")
 
 

@@ -23,7 +23,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from thinleaf._dtypes import INDEX, PARAM, AnyArray
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
 from thinleaf.estimators import FlatSoftmaxClassifier, SoftmaxTreeClassifier
-from thinleaf.metrics import summarize, top_k_error
+from thinleaf.measuring.metrics import top_k_error
+from thinleaf.model.cost import summarize
 
 TREE_SETTINGS: Final[Mapping[str, Any]] = {
     "depth": 6,

@@ -17,10 +17,10 @@ import scipy.sparse as sp
 
 from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.kernels._jit import cache_directory, compiled_signatures
-from thinleaf.packing import pack
-from thinleaf.predictor import FrozenTree
-from thinleaf.probability import Outside
-from thinleaf.tree import Leaf, Router, Tree
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.packing import pack
+from thinleaf.model.probability import Outside
+from thinleaf.model.tree import Leaf, Router, Tree
 
 _N_FEATURES = 6
 _N_CLASSES = 4
@@ -105,7 +105,7 @@ def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
 def _call_single(model: FrozenTree) -> None:
     """Predict single samples: read-only arrays, as those of a mapped file, are types of their own.
 
-    Batches are the same for both (:mod:`thinleaf.predictor` sees to it).
+    Batches are the same for both (:mod:`thinleaf.model.frozen` sees to it).
     """
     row, indices, values = np.zeros(_N_FEATURES, PARAM), np.zeros(1, INDEX), np.ones(1, PARAM)
     for x in (row, _read_only(row)):

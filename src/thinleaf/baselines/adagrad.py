@@ -13,11 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, IndexArray, ParamArray
+from thinleaf.arrays.rows import as_matrix, n_features_of
 from thinleaf.baselines.linear import single_leaf
-from thinleaf.inputs import as_matrix
-from thinleaf.kernels.rows import n_features_of
-from thinleaf.tao import TrainingData
-from thinleaf.tree import Tree
+from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.tao import TrainingData
 
 _START = 1e-8
 """What the sums of squared gradients begin with."""

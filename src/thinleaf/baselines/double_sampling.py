@@ -17,12 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray
-from thinleaf.inputs import as_matrix
-from thinleaf.kernels.rows import CSR, Rows, take_rows
-from thinleaf.objective import Penalty
-from thinleaf.solvers.logistic import solve_logistic
-from thinleaf.solvers.problem import NodeProblem, NodeSolution, Precision
-from thinleaf.tao import TrainingData
+from thinleaf.arrays.rows import CSR, Rows, as_matrix, take_rows
+from thinleaf.softmaxtree.objective import Penalty
+from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
+from thinleaf.softmaxtree.solvers.router import solve_logistic
+from thinleaf.softmaxtree.tao import TrainingData
 
 _CHUNK = 1 << 14
 """Pairs whose joint features are computed together."""

@@ -1,6 +1,6 @@
 """One linear score a class: flat softmax and one-vs-all, as the single leaf of a tree.
 
-Both are what :mod:`thinleaf.solvers` gives for all rows and all classes at once.
+Both are what :mod:`thinleaf.softmaxtree.solvers` gives for all rows and all classes at once.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
+from thinleaf.arrays.rows import Local, n_features_of, n_local_features
 from thinleaf.execution import Executor
-from thinleaf.kernels.rows import Local, gather, n_features_of, n_local_features
-from thinleaf.objective import Penalty
-from thinleaf.solvers.logistic import solve_logistic
-from thinleaf.solvers.problem import NodeProblem, NodeSolution, Precision
-from thinleaf.solvers.softmax import solve_softmax
-from thinleaf.tao import TrainingData
-from thinleaf.tree import Leaf, Tree
+from thinleaf.kernels.products import gather
+from thinleaf.model.tree import Leaf, Tree
+from thinleaf.softmaxtree.objective import Penalty
+from thinleaf.softmaxtree.solvers.leaf import solve_softmax
+from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
+from thinleaf.softmaxtree.solvers.router import solve_logistic
+from thinleaf.softmaxtree.tao import TrainingData
 
 
 def flat_softmax(

@@ -14,16 +14,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, AccumArray, IndexArray
+from thinleaf.arrays.rows import CSR, Rows
 from thinleaf.baselines.linear import flat_softmax
 from thinleaf.execution import Executor
-from thinleaf.kernels.rows import CSR, Rows
-from thinleaf.metrics import frozen_mean_flops
-from thinleaf.objective import Penalty
-from thinleaf.packing import pack
-from thinleaf.predictor import FrozenTree
-from thinleaf.probability import Outside
-from thinleaf.solvers.problem import NodeSolution, Precision
-from thinleaf.tao import TrainingData
+from thinleaf.model.cost import frozen_mean_flops
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.packing import pack
+from thinleaf.model.probability import Outside
+from thinleaf.softmaxtree.objective import Penalty
+from thinleaf.softmaxtree.solvers.problem import NodeSolution, Precision
+from thinleaf.softmaxtree.tao import TrainingData
 
 Merge: TypeAlias = Literal["mean", "median", "min"]
 

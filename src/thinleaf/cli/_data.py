@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from thinleaf.datasets import ExampleReader
     from thinleaf.datasets.examples import Examples
     from thinleaf.datasets.lines import Source
-    from thinleaf.predictor import FrozenTree
-    from thinleaf.recipe import Recipe
+    from thinleaf.model.frozen import FrozenTree
+    from thinleaf.text.recipe import Recipe
 
 STDIN = "-"
 _DENSE_SHARE = 0.1
@@ -27,7 +27,8 @@ def open_model(
     path: str, beam: int | None = None, temperature: float | None = None
 ) -> tuple[FrozenTree | LabelTreeModel, Recipe]:
     """Return a model of any kind, with another beam if one is given, and how it reads data."""
-    from thinleaf.persist import LABEL_TREE_FORMAT, file_format
+    from thinleaf.arrays.files import file_format
+    from thinleaf.model.file_parts import LABEL_TREE_FORMAT
 
     if file_format(Path(path)) != LABEL_TREE_FORMAT:
         return open_frozen(path, beam, temperature)
@@ -40,8 +41,8 @@ def open_frozen(
     path: str, beam: int | None = None, temperature: float | None = None
 ) -> tuple[FrozenTree, Recipe]:
     """Return a softmax tree, with another beam if one is given, and how it reads data."""
-    from thinleaf.predictor import load
-    from thinleaf.recipe import Recipe
+    from thinleaf.model.frozen import load
+    from thinleaf.text.recipe import Recipe
 
     model = load(path)
     recipe = Recipe.of(model.sections, model.n_features)
@@ -79,7 +80,7 @@ def row_batches(
     data : str
     output : Output
     **options
-        Of :meth:`~thinleaf.recipe.Recipe.open`.
+        Of :meth:`~thinleaf.text.recipe.Recipe.open`.
     """
     with (
         recipe.open(source(data), **options) as reader,
@@ -131,7 +132,7 @@ def prepare_rows(
 ) -> tuple[Recipe, Any]:
     """Return how lines become rows, and the rows to train on, dense or sparse."""
     from thinleaf.datasets import FeatureRows
-    from thinleaf.recipe import Recipe
+    from thinleaf.text.recipe import Recipe
 
     if isinstance(examples, FeatureRows):
         layout = replace(reader.layout, n_features=examples.n_features)
@@ -139,7 +140,7 @@ def prepare_rows(
         n_values = X.shape[0] * X.shape[1]
         dense = rows == "dense" or (rows == "auto" and X.nnz >= _DENSE_SHARE * n_values)
         return Recipe(examples.n_features, layout), X.toarray() if dense else X
-    from thinleaf.text import TextFeatures
+    from thinleaf.text.features import TextFeatures
 
     features = TextFeatures(**text_settings).fit(examples.texts)
     return Recipe(features.n_features, reader.layout, features), features.transform(examples.texts)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from thinleaf._dtypes import AccumArray, AnyArray
     from thinleaf.datasets import ExampleReader
     from thinleaf.datasets.examples import Examples
-    from thinleaf.estimators.label_files import LabelTreeFile
-    from thinleaf.recipe import Recipe
+    from thinleaf.estimators._base.label_tree_files import LabelTreeFile
+    from thinleaf.text.recipe import Recipe
 
 _MAX_DEPTH = 2
 
@@ -92,7 +92,7 @@ class LabelTreeModel:
     def _quality(self, batches: Iterable[tuple[Examples, Any]]) -> Any:
         import numpy as np
 
-        from thinleaf.recipe import KnownLabels
+        from thinleaf.text.recipe import KnownLabels
 
         known = KnownLabels(self.labels)
 
@@ -124,8 +124,8 @@ def open_label_tree(
     path: str, beam: int | None, temperature: float | None
 ) -> tuple[LabelTreeModel, Recipe]:
     """Return the label tree of a file, and how it reads data."""
-    from thinleaf.estimators.label_files import read_label_tree
-    from thinleaf.recipe import Recipe
+    from thinleaf.estimators._base.label_tree_files import read_label_tree
+    from thinleaf.text.recipe import Recipe
 
     if beam not in (None, 1) or temperature not in (None, 1.0):
         name = "--beam" if beam not in (None, 1) else "--temperature"
@@ -153,7 +153,7 @@ def prepare_texts(
     reader: ExampleReader, examples: Examples, estimator: Any, settings: Mapping[str, Any]
 ) -> tuple[Recipe, Any]:
     """Return how lines are read, and the texts as they are; ``--ngrams`` goes to the estimator."""
-    from thinleaf.recipe import Recipe
+    from thinleaf.text.recipe import Recipe
 
     low, high = settings["ngram_range"]
     if low != 1:
@@ -168,7 +168,7 @@ def write_label_tree(
     estimator: Any, recipe: Recipe, record: dict[str, Any], output: str
 ) -> tuple[dict[str, Any], str]:
     """Write a trained label tree; return what to say of it, as a record and as text."""
-    from thinleaf.estimators.label_files import save_classifier
+    from thinleaf.estimators._base.label_tree_files import save_classifier
 
     estimator.set_params(verbose=0)
     record |= {name: estimator.history_[-1][name] for name in ("loss", "depth", "mean_depth")}

@@ -15,7 +15,7 @@ from thinleaf.cli._data import open_frozen, row_batches
 from thinleaf.cli._output import Output, at_temperature, percent, size, table
 
 if TYPE_CHECKING:
-    from thinleaf.predictor import FrozenTree
+    from thinleaf.model.frozen import FrozenTree
 
 BEAMS = (1, 2, 4, 8)
 _N_SINGLE = 1000
@@ -38,7 +38,7 @@ def bench_model(
     """Measure latency, size and load time; error against latency of beams; smaller weights."""
     import numpy as np
 
-    from thinleaf.recipe import KnownLabels
+    from thinleaf.text.recipe import KnownLabels
 
     output = Output(json, quiet)
     frozen, recipe = open_frozen(model)

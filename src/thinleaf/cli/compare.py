@@ -18,9 +18,9 @@ from thinleaf.cli._estimator import MODELS, make_estimator
 from thinleaf.cli._output import Output, percent
 
 if TYPE_CHECKING:
-    from thinleaf.comparison import Entry, Split
-    from thinleaf.comparison.run import Result
     from thinleaf.datasets.examples import Examples
+    from thinleaf.measuring import Entry, Split
+    from thinleaf.measuring.run import Result
 
 ALL, NONE = "all", "none"
 
@@ -77,8 +77,8 @@ def compare(
     quiet: options.Quiet = False,
 ) -> None:
     """Train models on the same rows, one after the other, and measure them alike."""
-    from thinleaf.comparison import compare as run
-    from thinleaf.comparison.report import NOTE, to_markdown, to_records, to_text
+    from thinleaf.measuring import compare as run
+    from thinleaf.measuring.report import NOTE, to_markdown, to_records, to_text
 
     output = Output(json, quiet)
     entries = _entries(models, peers, set_ or [], seed)
@@ -137,8 +137,8 @@ def _names(given: str, known: Sequence[str], option: str) -> list[str]:
 
 def _entries(models: str, peers: str, assignments: Sequence[str], seed: int) -> list[Entry]:
     """Return what to compare, checked before any data is read."""
-    from thinleaf.comparison import Entry
-    from thinleaf.comparison.peers import PEERS
+    from thinleaf.measuring import Entry
+    from thinleaf.measuring.peers import PEERS
 
     wanted = _names(models, MODELS, "--models")
     own: dict[str, list[str]] = {name: [] for name in wanted}
@@ -195,8 +195,8 @@ def _read(
     """Return training and test part; features of texts are those of the training part."""
     import numpy as np
 
-    from thinleaf.comparison import Split
     from thinleaf.datasets import TextRows, concatenate, label_array, label_kind, take
+    from thinleaf.measuring import Split
 
     reader, examples = read_all(data, output, format=format, on_error=on_error)
     held: Examples

@@ -15,7 +15,7 @@ from thinleaf.cli._output import Output, at_temperature, percent, table
 if TYPE_CHECKING:
     from thinleaf._dtypes import IndexArray
     from thinleaf.cli._label_tree import LabelTreeModel
-    from thinleaf.predictor import FrozenTree
+    from thinleaf.model.frozen import FrozenTree
 
 
 def evaluate(
@@ -31,7 +31,7 @@ def evaluate(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure errors, perplexity and speed on labelled data."""
-    from thinleaf.recipe import KnownLabels
+    from thinleaf.text.recipe import KnownLabels
 
     output = Output(json, quiet)
     frozen, recipe = open_model(model, beam, temperature)

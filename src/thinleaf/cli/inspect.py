@@ -14,7 +14,7 @@ from thinleaf.cli._label_tree import LabelTreeModel
 from thinleaf.cli._output import Output, percent, size, table
 
 if TYPE_CHECKING:
-    from thinleaf.predictor import FrozenTree
+    from thinleaf.model.frozen import FrozenTree
 
 
 def inspect(
@@ -41,8 +41,8 @@ def inspect(
     """
     import numpy as np
 
-    from thinleaf.explain.text import LeafCounts, describe, render
-    from thinleaf.recipe import KnownLabels
+    from thinleaf.explain.tree_text import LeafCounts, describe, render
+    from thinleaf.text.recipe import KnownLabels
 
     output = Output(json, quiet)
     frozen, recipe = open_model(model, beam, temperature)

@@ -14,7 +14,7 @@ from thinleaf.cli._output import Output, to_json
 
 if TYPE_CHECKING:
     from thinleaf.cli._label_tree import LabelTreeModel
-    from thinleaf.predictor import FrozenTree
+    from thinleaf.model.frozen import FrozenTree
 
 
 def predict(

@@ -17,8 +17,8 @@ from thinleaf.cli._output import Output, percent, size
 
 if TYPE_CHECKING:
     from thinleaf.datasets.examples import Examples
-    from thinleaf.predictor import FrozenTree
-    from thinleaf.recipe import Recipe
+    from thinleaf.model.frozen import FrozenTree
+    from thinleaf.text.recipe import Recipe
 
 _TEXT, _FILE, _TREE = "Texts", "Data file", "Tree"
 
@@ -265,7 +265,7 @@ def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:
 
 
 def _freeze(estimator: Any, recipe: Recipe, weights: Any, trainable: bool) -> FrozenTree:
-    from thinleaf.estimators.files import training_section
+    from thinleaf.estimators._base.storable import training_section
 
     estimator.set_params(verbose=0)
     sections = recipe.sections()

@@ -8,11 +8,11 @@ from thinleaf.datasets.examples import (
     label_kind,
     take,
 )
-from thinleaf.datasets.files import ExampleReader, open_examples, read_examples
 from thinleaf.datasets.formats import Layout
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
 from thinleaf.datasets.lines import DataFileError
 from thinleaf.datasets.live import LiveStream
+from thinleaf.datasets.reader import ExampleReader, open_examples, read_examples
 
 __all__ = [
     "DataFileError",

@@ -61,7 +61,7 @@ def find_layout(
     sample : sequence of str
         Its first lines.
     format, zero_based, hashed, n_features
-        As in :func:`~thinleaf.datasets.files.open_examples`.
+        As in :func:`~thinleaf.datasets.reader.open_examples`.
 
     Raises
     ------

@@ -12,7 +12,7 @@ _CHUNK: Final = 1 << 16
 class LiveStream:
     """A stream that knows whether its next line has arrived.
 
-    An :class:`~thinleaf.datasets.files.ExampleReader` of it ends a batch when no further line is
+    An :class:`~thinleaf.datasets.reader.ExampleReader` of it ends a batch when no further line is
     there yet: rows that come one by one are batches of one, and rows that come fast are large ones.
 
     Parameters

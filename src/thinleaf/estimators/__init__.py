@@ -1,8 +1,8 @@
 """scikit-learn classes, one file each: the only place that validates what users give."""
 
+from thinleaf.estimators._base.storable import load_estimator
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.double_sampling import DoubleSamplingClassifier
-from thinleaf.estimators.files import load_estimator
 from thinleaf.estimators.flat_softmax import FlatSoftmaxClassifier
 from thinleaf.estimators.forest import SoftmaxForestClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier

@@ -15,16 +15,16 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
-from thinleaf.estimators.progress import RoundLines
-from thinleaf.estimators.tao import BaseTaoClassifier, seed_sequence
+from thinleaf.arrays.rows import CSR
+from thinleaf.estimators._base.progress import RoundLines
+from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, seed_sequence
 from thinleaf.execution import executor_for
-from thinleaf.growth.checkpoint import Checkpoint, fingerprint
-from thinleaf.growth.expand import Grown, Growth, best_round, grow
-from thinleaf.growth.init import Init, InitialTree, initial_tree, node_seed
-from thinleaf.kernels.rows import CSR
-from thinleaf.objective import Absent
-from thinleaf.tao import TrainingData
-from thinleaf.tree import Tree
+from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
+from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
+from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
+from thinleaf.softmaxtree.objective import Absent
+from thinleaf.softmaxtree.tao import TrainingData
 
 _CLASSES_PER_LEAF = 50
 _ROUNDS = 5

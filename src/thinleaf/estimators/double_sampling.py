@@ -10,15 +10,15 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
 from thinleaf._dtypes import AccumArray
+from thinleaf.arrays.rows import Rows
 from thinleaf.baselines.double_sampling import Scorer, draw_pairs, fit_weights, joint_map
-from thinleaf.estimators.linear import SOLVING
-from thinleaf.estimators.reading import read_training, warn_unsolved
-from thinleaf.estimators.scoring import BaseScoringClassifier
-from thinleaf.estimators.tao import seed_sequence
+from thinleaf.estimators._base.one_leaf import SOLVING
+from thinleaf.estimators._base.scoring import BaseScoringClassifier
+from thinleaf.estimators._base.tao_classifier import seed_sequence
+from thinleaf.estimators._base.training_rows import read_training, warn_unsolved
 from thinleaf.execution import executor_for
-from thinleaf.kernels.rows import Rows
-from thinleaf.objective import Penalty
-from thinleaf.solvers.problem import Precision
+from thinleaf.softmaxtree.objective import Penalty
+from thinleaf.softmaxtree.solvers.problem import Precision
 
 
 class DoubleSamplingClassifier(BaseScoringClassifier):

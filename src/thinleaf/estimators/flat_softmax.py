@@ -12,12 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf.baselines.adagrad import Steps, descend
 from thinleaf.baselines.linear import flat_softmax
-from thinleaf.estimators.linear import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
-from thinleaf.estimators.progress import PassLines
-from thinleaf.estimators.reading import warn_unsolved
-from thinleaf.estimators.tao import LEAF_RIDGE, seed_sequence
+from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
+from thinleaf.estimators._base.progress import PassLines
+from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE, seed_sequence
+from thinleaf.estimators._base.training_rows import warn_unsolved
 from thinleaf.execution import executor_for
-from thinleaf.tree import Tree
+from thinleaf.model.tree import Tree
 
 
 class FlatSoftmaxClassifier(BaseLinearClassifier):

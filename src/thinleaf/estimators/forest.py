@@ -18,9 +18,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray
-from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
-from thinleaf.estimators.base import BaseFrozenClassifier
-from thinleaf.estimators.files import (
+from thinleaf.arrays.checks import as_weights, class_ids
+from thinleaf.estimators._base.out_of_bag import Votes, WeightedRows
+from thinleaf.estimators._base.progress import TreeLines
+from thinleaf.estimators._base.storable import (
     Types,
     build,
     check_types,
@@ -28,17 +29,16 @@ from thinleaf.estimators.files import (
     plain,
     training_summary,
 )
-from thinleaf.estimators.progress import TreeLines
+from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, seed_sequence
+from thinleaf.estimators._base.tree_classifier import BaseFrozenClassifier
+from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
-from thinleaf.estimators.tao import BaseTaoClassifier, seed_sequence
-from thinleaf.estimators.votes import Votes, WeightedRows
 from thinleaf.execution import executor_for
-from thinleaf.forest import Forest, with_features
-from thinleaf.growth.init import node_seed
-from thinleaf.inputs import as_weights, class_ids
-from thinleaf.packing import pack
-from thinleaf.predictor import FrozenTree
-from thinleaf.probability import Outside
+from thinleaf.model.forest import Forest, with_features
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.packing import pack
+from thinleaf.model.probability import Outside
+from thinleaf.softmaxtree.growth.initial_tree import node_seed
 
 _FITTED: Types = {
     "n_features_in_": (int,), "sparse_input_": (bool,), "history_": (list,), "drawn_from_": (dict,)

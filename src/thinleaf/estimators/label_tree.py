@@ -17,30 +17,30 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import OFFSET, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
-from thinleaf.estimators.label_files import save_classifier
-from thinleaf.estimators.progress import EpochLines
-from thinleaf.estimators.surface import SparseInputClassifier
-from thinleaf.estimators.tao import seed_sequence
-from thinleaf.execution import executor_for
-from thinleaf.inputs import (
+from thinleaf.arrays.checks import as_weights, check_top_k, class_ids, ids_of_rows
+from thinleaf.arrays.rows import (
+    Rows,
     as_rows,
-    as_weights,
-    check_top_k,
-    class_ids,
-    ids_of_rows,
     mean_square_norm,
+    n_features_of,
+    n_rows_of,
+    rows_between,
 )
-from thinleaf.kernels.embedding import embed_rows
-from thinleaf.kernels.rows import Rows, n_features_of, n_rows_of, rows_between
-from thinleaf.kernels.words import predict_text
-from thinleaf.labeltree import kinds
+from thinleaf.estimators._base.classifier import SparseInputClassifier
+from thinleaf.estimators._base.label_tree_files import save_classifier
+from thinleaf.estimators._base.progress import EpochLines
+from thinleaf.estimators._base.tao_classifier import seed_sequence
+from thinleaf.execution import executor_for
+from thinleaf.labeltree import fixed_trees as kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
+from thinleaf.labeltree.kernels.embedding import embed_rows
+from thinleaf.labeltree.kernels.words import predict_text
+from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.show import tree_text
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
 from thinleaf.labeltree.training import Assigning, Schedule, train
-from thinleaf.labeltree.tree import LabelTree
-from thinleaf.labeltree.words import Pooling, WordFeatures, normalized
+from thinleaf.labeltree.word_features import Pooling, WordFeatures, normalized
 
 FixedKind = Literal["ordered", "huffman", "balanced", "clustering"]
 TreeKind = Literal["learned", FixedKind]

@@ -26,16 +26,16 @@ from thinleaf._dtypes import (
     OffsetArray,
     ParamArray,
 )
-from thinleaf.estimators.label_files import save_language_model
-from thinleaf.estimators.tao import seed_sequence
-from thinleaf.inputs import check_top_k
-from thinleaf.labeltree import kinds
+from thinleaf.arrays.checks import check_top_k
+from thinleaf.estimators._base.label_tree_files import save_language_model
+from thinleaf.estimators._base.tao_classifier import seed_sequence
+from thinleaf.labeltree import fixed_trees as kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
 from thinleaf.labeltree.bilinear import Contexts, LogBilinear
-from thinleaf.labeltree.outputs import FlatOutput, Output, TreeOutput
+from thinleaf.labeltree.label_tree import LabelTree
+from thinleaf.labeltree.output_layers import FlatOutput, Output, TreeOutput
 from thinleaf.labeltree.show import tree_text
 from thinleaf.labeltree.statistics import NodeQuality, node_quality
-from thinleaf.labeltree.tree import LabelTree
 
 OutputKind = Literal["learned", "balanced", "huffman", "clustering", "flat"]
 UNKNOWN = "<unk>"

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
-from thinleaf.estimators.online import MOST_ROUTERS, BaseOnlineClassifier, Loss
+from thinleaf.estimators._base.online_classifier import MOST_ROUTERS, BaseOnlineClassifier, Loss
 from thinleaf.online.lom_model import LomTreeModel
 from thinleaf.online.lom_tree import Settings
 

@@ -11,15 +11,14 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import AccumArray
+from thinleaf.arrays.rows import Rows, mean_square_norm
 from thinleaf.baselines.mach import Mach, Merge, as_probabilities, draw_buckets
-from thinleaf.estimators.linear import CLASS_WEIGHT, SOLVING, penalty_of
-from thinleaf.estimators.reading import read_training, warn_unsolved
-from thinleaf.estimators.scoring import BaseScoringClassifier
-from thinleaf.estimators.tao import LEAF_RIDGE, seed_sequence
+from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, penalty_of
+from thinleaf.estimators._base.scoring import BaseScoringClassifier
+from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE, seed_sequence
+from thinleaf.estimators._base.training_rows import read_training, warn_unsolved
 from thinleaf.execution import executor_for
-from thinleaf.inputs import mean_square_norm
-from thinleaf.kernels.rows import Rows
-from thinleaf.solvers.problem import Precision
+from thinleaf.softmaxtree.solvers.problem import Precision
 
 _FLOOR = 1e-3
 """No class has less than this share of what all would have if they had the same probability."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy.typing as npt
 
 from thinleaf.baselines.linear import one_vs_all
-from thinleaf.estimators.linear import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
-from thinleaf.estimators.reading import warn_unsolved
-from thinleaf.estimators.tao import ROUTER_RIDGE
+from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
+from thinleaf.estimators._base.tao_classifier import ROUTER_RIDGE
+from thinleaf.estimators._base.training_rows import warn_unsolved
 from thinleaf.execution import executor_for
 
 

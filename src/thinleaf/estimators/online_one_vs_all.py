@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thinleaf.estimators.online import BaseOnlineClassifier, Loss
+from thinleaf.estimators._base.online_classifier import BaseOnlineClassifier, Loss
 from thinleaf.online.one_vs_all import OneVsAllModel
 
 

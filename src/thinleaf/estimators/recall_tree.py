@@ -7,10 +7,10 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from thinleaf.estimators.online import MOST_ROUTERS, BaseOnlineClassifier, Loss
-from thinleaf.online.flow import LOSSES
+from thinleaf.estimators._base.online_classifier import MOST_ROUTERS, BaseOnlineClassifier, Loss
 from thinleaf.online.histogram import MOST_CANDIDATES
-from thinleaf.online.linear import Learning
+from thinleaf.online.importance import LOSSES
+from thinleaf.online.linear_models import Learning
 from thinleaf.online.recall_model import RecallTreeModel
 from thinleaf.online.recall_tree import Settings
 

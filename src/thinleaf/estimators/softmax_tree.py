@@ -13,14 +13,14 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
 from thinleaf._dtypes import INDEX, IndexArray
-from thinleaf.estimators.progress import SweepBar
-from thinleaf.estimators.tao import BaseTaoClassifier, seed_sequence
+from thinleaf.arrays.rows import CSR
+from thinleaf.estimators._base.progress import SweepBar
+from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, seed_sequence
 from thinleaf.execution import Executor, executor_for
-from thinleaf.growth.init import Init, initial_tree, node_seed
-from thinleaf.kernels.rows import CSR
-from thinleaf.objective import Absent
-from thinleaf.tao import TaoResult, TrainingData, Validation, optimize
-from thinleaf.tree import Tree
+from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
+from thinleaf.softmaxtree.objective import Absent
+from thinleaf.softmaxtree.tao import TaoResult, TrainingData, Validation, optimize
 
 _ROWS_PER_LEAF = 100
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from thinleaf._dtypes import AccumArray
-from thinleaf.tree import Tree
+from thinleaf.model.tree import Tree
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
 

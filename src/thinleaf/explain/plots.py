@@ -36,7 +36,7 @@ from thinleaf.explain.histories import (
     require_validation,
     tree_of,
 )
-from thinleaf.metrics import summarize
+from thinleaf.model.cost import summarize
 
 __all__ = ["plot_growth", "plot_leaf_classes", "plot_mean_depth", "plot_training"]
 

@@ -6,7 +6,8 @@ that of an image or of an install by root which was warmed up before, nor goes o
 or if a disk is full. Here it does.
 
 numba also takes code for fresh as long as the kernel's own file is unchanged. Kernels call each
-other across files, so here it is fresh as long as all files with kernels are.
+other across files and have constants of others compiled in, so here it is fresh as long as the
+whole package is, less what stands above all kernels and cannot be in them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from typing import Any
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-_WITH_KERNELS = ("kernels", "online", "solvers")
+ABOVE_KERNELS = frozenset({
+    "__init__.py", "__main__.py", "_version.py", "cli", "datasets", "demo.py", "estimators",
+    "execution", "explain", "measuring", "text", "torch", "warmup.py",
+})  # fmt: skip
+"""What no kernel is written in and none can import."""
 
 
 def _read_only(locator: type) -> type:
@@ -97,7 +102,17 @@ def _or_none(cache: type, function: Callable[..., Any]) -> Any:
 
 @lru_cache
 def _stamp_of_all() -> tuple[float, int]:
-    """Return what changes when any file with kernels does."""
-    package = Path(__file__).parents[1]
-    stats = [file.stat() for part in _WITH_KERNELS for file in (package / part).glob("*.py")]
+    """Return what changes when any file does that may be compiled in."""
+    stats = [file.stat() for file in stamped_files()]
     return max(stat.st_mtime for stat in stats), sum(stat.st_size for stat in stats)
+
+
+def stamped_files() -> list[Path]:
+    """Return the files of the package that compiled code may depend on."""
+    package = Path(__file__).parents[1]
+    return [
+        file
+        for part in package.iterdir()
+        if part.name not in ABOVE_KERNELS
+        for file in ([part] if part.suffix == ".py" else part.rglob("*.py"))
+    ]

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from numba import types
 from numba.extending import overload
 
 from thinleaf._dtypes import INDEX, AnyArray, BoolArray, IndexArray, ParamArray
+from thinleaf.arrays.rows import CSR, Rows, as_rows, n_rows_of
 from thinleaf.kernels._jit import inlined, kernel
-from thinleaf.kernels.rows import CSR, Rows, n_rows_of
 
 
 def hash_rows(X: Rows) -> AnyArray:
@@ -91,3 +92,13 @@ def _hash_row(X, row):
 def _hash_rows(X: Rows, out: AnyArray) -> None:
     for row in range(out.size):
         out[row] = hash_row(X, row)
+
+
+def hashed(X: Rows, bits: int) -> CSR:
+    """Return rows whose features are hashed to 2^bits ones; values that meet are added up."""
+    assert isinstance(X, CSR)
+    indices = hash_features(X.indices, bits)
+    matrix = sp.csr_matrix((X.data, indices, X.indptr), shape=(X.indptr.size - 1, 1 << bits))
+    rows = as_rows(matrix)
+    assert isinstance(rows, CSR)
+    return rows

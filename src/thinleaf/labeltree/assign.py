@@ -13,11 +13,11 @@ import numpy as np
 
 from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, IndexArray, OffsetArray, ParamArray
 from thinleaf.execution import Executor, SerialExecutor
-from thinleaf.kernels import label_assignment as kernels
-from thinleaf.kernels.label_assignment import Known, Rule
-from thinleaf.labeltree.kinds import n_fillers
+from thinleaf.labeltree.fixed_trees import n_fillers
+from thinleaf.labeltree.kernels import assignment as kernels
+from thinleaf.labeltree.kernels.assignment import Known, Rule
+from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.statistics import Statistics
-from thinleaf.labeltree.tree import LabelTree
 
 Criterion: TypeAlias = Literal["probability", "log_likelihood"]
 """Which derivative of J_n: with respect to p_j|i (equation 10) or its logarithm (12)."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import INDEX, PARAM, IndexArray, ParamArray
-from thinleaf.kernels.adagrad import ascend, ascend_rows
+from thinleaf.labeltree.kernels.batch_steps import ascend, ascend_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import INDEX, PARAM, BoolArray, IndexArray, ParamArray
-from thinleaf.kernels import label_search as kernels
-from thinleaf.kernels.label_sgd import collect_rows
-from thinleaf.kernels.rows import CSR, Rows, n_rows_of
+from thinleaf.arrays.rows import CSR, Rows, n_rows_of
+from thinleaf.labeltree.kernels import search as kernels
+from thinleaf.labeltree.kernels.path_steps import collect_rows
+from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.statistics import Statistics
-from thinleaf.labeltree.tree import LabelTree
 
 ABSENT = np.float32(-1e30)
 """Bias of a branch that leads nowhere: its probability is zero."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from thinleaf._dtypes import AnyArray
+from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.statistics import NodeQuality
-from thinleaf.labeltree.tree import LabelTree
 
 
 def tree_text(

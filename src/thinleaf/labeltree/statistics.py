@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
-from thinleaf.labeltree.tree import LabelTree
+from thinleaf.labeltree.label_tree import LabelTree
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import INDEX, PARAM, IndexArray, ParamArray
+from thinleaf.arrays.rows import Rows, n_rows_of
 from thinleaf.execution import Executor
-from thinleaf.kernels.label_sgd import train_rows
-from thinleaf.kernels.rows import Rows, n_rows_of
 from thinleaf.labeltree.assign import Criterion, assign_labels
+from thinleaf.labeltree.kernels.path_steps import train_rows
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.statistics import Statistics
 

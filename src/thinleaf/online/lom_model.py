@@ -14,8 +14,8 @@ from thinleaf._dtypes import (
     IndexArray,
     OffsetArray,
 )
-from thinleaf.kernels.rows import Rows, n_rows_of
-from thinleaf.online.growing import (
+from thinleaf.arrays.rows import Rows, n_rows_of
+from thinleaf.online.growable import (
     check_models,
     check_scales,
     check_tables,
@@ -25,7 +25,7 @@ from thinleaf.online.growing import (
     with_models,
     with_slots,
 )
-from thinleaf.online.linear import Scratch, new_models, new_scratch
+from thinleaf.online.linear_models import Scratch, new_models, new_scratch
 from thinleaf.online.lom_tree import (
     DEEPEST,
     LEFT,
@@ -41,7 +41,8 @@ from thinleaf.online.lom_tree import (
     find_leaves,
     learn_rows,
 )
-from thinleaf.online.rows import Stream, longest, new_scales
+from thinleaf.online.scaled_rows import Stream, longest, new_scales
+from thinleaf.online.softmax_form import Unrolled, breadth_first, no_weights, plain_weights
 from thinleaf.online.tables import (
     EMPTY,
     LOG_SIZE,
@@ -52,7 +53,6 @@ from thinleaf.online.tables import (
     new_tables,
     padded,
 )
-from thinleaf.online.unrolled import Unrolled, breadth_first, no_weights, plain_weights
 
 _AHEAD = 1.0 + 1e-9
 """What puts the prediction before labels that are as frequent."""

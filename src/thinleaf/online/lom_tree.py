@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray
+from thinleaf.arrays.rows import Rows
 from thinleaf.kernels._jit import bare_kernel
-from thinleaf.kernels.rows import Rows
-from thinleaf.online.flow import LOGISTIC
-from thinleaf.online.linear import Learning, Models, Scratch, learn, score
-from thinleaf.online.rows import Row, Scales, Stream, observe, prepare
+from thinleaf.online.importance import LOGISTIC
+from thinleaf.online.linear_models import Learning, Models, Scratch, learn, score
+from thinleaf.online.scaled_rows import Row, Scales, Stream, observe, prepare
 from thinleaf.online.tables import COUNT, EMPTY, USED, Tables, clear, find_or_insert, log_size_for
 from thinleaf.online.weights import n_slots, slots_needed
 

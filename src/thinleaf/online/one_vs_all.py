@@ -16,9 +16,9 @@ from thinleaf._dtypes import (
     IndexArray,
     OffsetArray,
 )
+from thinleaf.arrays.rows import Rows, n_rows_of
 from thinleaf.kernels._jit import bare_kernel
-from thinleaf.kernels.rows import Rows, n_rows_of
-from thinleaf.online.growing import (
+from thinleaf.online.growable import (
     check_models,
     check_scales,
     first_models,
@@ -27,7 +27,7 @@ from thinleaf.online.growing import (
     with_models,
     with_slots,
 )
-from thinleaf.online.linear import (
+from thinleaf.online.linear_models import (
     MOST_MODELS,
     Learning,
     Models,
@@ -37,9 +37,9 @@ from thinleaf.online.linear import (
     new_scratch,
     score,
 )
-from thinleaf.online.rows import Row, Scales, Stream, longest, new_scales, observe, prepare
+from thinleaf.online.scaled_rows import Row, Scales, Stream, longest, new_scales, observe, prepare
+from thinleaf.online.softmax_form import Unrolled, no_weights, plain_weights
 from thinleaf.online.tables import EMPTY
-from thinleaf.online.unrolled import Unrolled, no_weights, plain_weights
 from thinleaf.online.weights import n_slots, slots_needed
 
 

@@ -14,8 +14,8 @@ from thinleaf._dtypes import (
     IndexArray,
     OffsetArray,
 )
-from thinleaf.kernels.rows import Rows, n_rows_of
-from thinleaf.online.growing import (
+from thinleaf.arrays.rows import Rows, n_rows_of
+from thinleaf.online.growable import (
     check_models,
     check_scales,
     check_tables,
@@ -34,7 +34,7 @@ from thinleaf.online.histogram import (
     enlarged_histograms,
     new_histograms,
 )
-from thinleaf.online.linear import Scratch, new_models, new_scratch
+from thinleaf.online.linear_models import Scratch, new_models, new_scratch
 from thinleaf.online.recall_tree import (
     DEPTH,
     LEFT,
@@ -49,9 +49,9 @@ from thinleaf.online.recall_tree import (
     predict_rows,
     score_rows,
 )
-from thinleaf.online.rows import Stream, longest, new_scales
+from thinleaf.online.scaled_rows import Stream, longest, new_scales
+from thinleaf.online.softmax_form import Unrolled, breadth_first, plain_weights
 from thinleaf.online.tables import COUNT, EMPTY, contents, first_owners
-from thinleaf.online.unrolled import Unrolled, breadth_first, plain_weights
 
 _NONE = np.empty(0, dtype=INDEX)
 

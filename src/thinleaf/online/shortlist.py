@@ -2,7 +2,7 @@
 
 Candidates share a softmax; the classes outside share the mass that the node has seen outside, in
 proportion to their overall frequency, but none gets as much as the best candidate. The same as what
-:class:`thinleaf.probability.Backoff` gives to leaves.
+:class:`thinleaf.model.probability.Backoff` gives to leaves.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
-from thinleaf.online.growing import OnlineModel
-from thinleaf.probability import most_outside
+from thinleaf.model.probability import most_outside
+from thinleaf.online.growable import OnlineModel
 
 
 @dataclass(frozen=True)

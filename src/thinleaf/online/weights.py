@@ -2,7 +2,8 @@
 
 The weights of dense rows are a block for each model, those of sparse rows a table for each feature
 (:mod:`thinleaf.online.tables`), so that candidates find theirs side by side. Each weight has its
-sum of squared gradients beside it. What a step is, is the matter of :mod:`thinleaf.online.linear`.
+sum of squared gradients beside it. What a step is, is the matter of
+:mod:`thinleaf.online.linear_models`.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -17,11 +18,11 @@ from numba.extending import overload
 
 from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.kernels._jit import bare_kernel
-from thinleaf.online.rows import Row
+from thinleaf.online.scaled_rows import Row
 from thinleaf.online.tables import EMPTY, START, USED, Tables, find, grow, insert, room_for
 
 if TYPE_CHECKING:
-    from thinleaf.online.linear import Scratch
+    from thinleaf.online.linear_models import Scratch
 
 Weights: TypeAlias = ParamArray | Tables
 

@@ -18,9 +18,9 @@ from tests.estimator_cases import problem, quick
 from tests.frozen_cases import backoff_of, frozen, frozen_forest, labels_of
 from tests.strategies import random_tree, rich_tree
 from thinleaf import FrozenTree, load
-from thinleaf.growth.prune import prune
-from thinleaf.persist import Section
-from thinleaf.text import TextFeatures
+from thinleaf.model.file_parts import Section
+from thinleaf.softmaxtree.growth.prune import prune
+from thinleaf.text.features import TextFeatures
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected.json"

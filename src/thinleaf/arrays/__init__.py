@@ -1,0 +1,1 @@
+"""Arrays as they come in and as they are kept: rows, checks, files."""

@@ -1,0 +1,222 @@
+"""Files of arrays: safetensors with JSON metadata, written whole or not at all, read with distrust.
+
+A file is read by mapping it into memory: its arrays are read-only views, and no page is touched
+before it is needed. The header is checked strictly before any array is made. What the arrays mean
+is checked by whoever asked for them; nothing here knows models. No pickle is ever read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+import stat
+import uuid
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
+
+from thinleaf._dtypes import AnyArray
+
+_KEY = "thinleaf"
+
+
+_MAX_HEADER = 16_000_000
+
+
+_MAX_DEPTH = 64
+
+
+_DTYPES: dict[str, type] = {
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32,
+    "I8": np.int8, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
+}  # fmt: skip
+
+
+class ModelFileError(ValueError):
+    """A file is not what it should be."""
+
+
+def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> None:
+    """Write arrays and JSON metadata; at any moment there is the old file or the new one."""
+    text = json.dumps(metadata, allow_nan=False)
+    strict_json(text)  # what could not be read is not written
+    for name, array in arrays.items():
+        _require(array.dtype in _DTYPES.values(), f"a file holds no {array.dtype} ({name!r})")
+    names = sum(len(name) + 200 for name in arrays)
+    _require(2 * len(text) + names < _MAX_HEADER, "the metadata are too long for a file")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    with temporary.open("xb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    try:
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+            temporary,
+            {_KEY: text},
+        )
+        temporary.chmod(mode)  # save_file makes a file that only its owner may read
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except SafetensorError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(f"{path} cannot be written: {error}") from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Map what :func:`write_arrays` wrote; :class:`ModelFileError` if the file is broken.
+
+    Returns
+    -------
+    arrays : dict
+        Read-only views of the file, which stays open as long as one of them lives.
+    metadata : dict
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < 8:
+            raise ModelFileError(f"{path} is not a thinleaf file: it has {size} bytes")
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        length = int.from_bytes(content[:8], "little")
+        _require(length <= min(size - 8, _MAX_HEADER), "its header is too long")
+        header = strict_json(content[8 : 8 + length])
+        metadata = strict_json(_metadata_text(header))
+        _require(isinstance(metadata, dict), "its metadata is no object")
+        arrays = _map_arrays(memoryview(content)[8 + length :], header)
+    except ValueError as error:
+        message = f"{path} is not a thinleaf file, or is damaged: {error}"
+        raise ModelFileError(message) from error
+    return arrays, metadata
+
+
+def file_format(path: Path) -> str | None:
+    """Return what a file says it is, such as ``"thinleaf model"``."""
+    name = read_arrays(path)[1].get("format")
+    return name if isinstance(name, str) else None
+
+
+def strict_json(text: bytes | str) -> Any:
+    """Parse JSON; duplicate keys, NaN, infinity and deep nesting are errors."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(items)
+        _require(len(out) == len(items), "a JSON object has a key twice")
+        return out
+
+    def constant(name: str) -> Any:
+        raise ValueError(f"{name} is not JSON")
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        _require(math.isfinite(value), f"{digits} is too large")
+        return value
+
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    try:
+        parsed = json.loads(
+            text, object_pairs_hook=pairs, parse_constant=constant, parse_float=number
+        )
+    except RecursionError as error:
+        raise ValueError("JSON is nested too deeply") from error
+    level = [parsed]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            item
+            for value in level
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+    _require(not level, "JSON is nested too deeply")
+    return parsed
+
+
+def _metadata_text(header: Any) -> str:
+    _require(isinstance(header, dict), "its header is no object")
+    metadata = header.pop("__metadata__", None)
+    _require(isinstance(metadata, dict) and isinstance(metadata.get(_KEY), str), "no metadata")
+    return str(metadata[_KEY])
+
+
+def _map_arrays(content: memoryview, header: Mapping[str, Any]) -> dict[str, AnyArray]:
+    """Return the arrays that a header describes; they must fill the file without gap or overlap."""
+    spans: list[tuple[int, int]] = []
+    arrays: dict[str, AnyArray] = {}
+    for name, entry in header.items():
+        _require(
+            isinstance(entry, dict) and entry.keys() == {"dtype", "shape", "data_offsets"},
+            f"array {name!r} needs dtype, shape and data_offsets",
+        )
+        dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+        if dtype is None:
+            raise ValueError(f"array {name!r} has an unknown dtype")
+        shape, offsets = _sizes(name, entry["shape"]), _sizes(name, entry["data_offsets"])
+        _require(len(shape) <= 4 and len(offsets) == 2, f"array {name!r} has a bad shape")
+        begin, end = offsets
+        itemsize = np.dtype(dtype).itemsize
+        _require(begin <= end <= len(content), f"array {name!r} lies outside the file")
+        _require(math.prod(shape) * itemsize == end - begin, f"array {name!r} has a wrong length")
+        spans.append((begin, end))
+        array = np.frombuffer(content[begin:end], dtype=np.uint8)
+        if array.ctypes.data % itemsize:
+            array = array.copy()
+        arrays[name] = array.view(dtype).reshape(shape)
+    at = 0
+    for begin, end in sorted(spans):
+        _require(begin == at, "arrays overlap or leave gaps")
+        at = end
+    _require(at == len(content), "the file is longer than its arrays")
+    return arrays
+
+
+def _sizes(name: str, values: Any) -> list[int]:
+    valid = isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
+    _require(valid, f"array {name!r} has a bad shape or bad offsets")
+    return list(values)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return an entry of some metadata, which must be of a type."""
+    value = metadata[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} must be {kind.__name__}, is {type(value).__name__}")
+    return value
+
+
+def pack_strings(texts: list[str], name: str) -> dict[str, AnyArray]:
+    """Return strings as one array of UTF-8 and one of offsets."""
+    encoded = [text.encode("utf-8") for text in texts]
+    ptr = np.cumsum([0, *(len(text) for text in encoded)], dtype=np.int64)
+    return {
+        f"{name}.utf8": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}.ptr": ptr,
+    }
+
+
+def unpack_strings(arrays: Mapping[str, AnyArray], name: str) -> list[str]:
+    """Return what :func:`pack_strings` packed; ``ValueError`` if that cannot be."""
+    try:
+        utf8, ptr = arrays[f"{name}.utf8"], arrays[f"{name}.ptr"]
+    except KeyError as error:
+        raise ValueError(f"{error} is missing") from error
+    _require(utf8.dtype == np.uint8 and utf8.ndim == 1, f"{name}.utf8 must be bytes")
+    valid = ptr.dtype == np.int64 and ptr.ndim == 1 and ptr.size > 0 and ptr[0] == 0
+    _require(valid and ptr[-1] == utf8.size, f"{name}.ptr must rise from 0 to {utf8.size}")
+    _require(bool(np.all(ptr[:-1] <= ptr[1:])), f"{name}.ptr must rise from 0 to {utf8.size}")
+    content = utf8.tobytes()
+    return [content[a:b].decode("utf-8") for a, b in pairwise(ptr.tolist())]

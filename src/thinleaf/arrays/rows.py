@@ -1,0 +1,162 @@
+"""Rows of features, dense or sparse: what users have, as kernels take it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AnyArray, IndexArray, ParamArray
+
+_FLOAT32 = np.dtype(PARAM)
+_INT32 = np.dtype(INDEX)
+_STEP = (_FLOAT32.itemsize,)
+
+
+class CSR(NamedTuple):
+    """Sparse rows: row ``i`` holds ``indices[indptr[i]:indptr[i + 1]]``, ascending."""
+
+    indptr: IndexArray
+    indices: IndexArray
+    data: ParamArray
+    n_features: int
+
+
+class CSC(NamedTuple):
+    """Sparse columns: column ``j`` holds rows ``indices[indptr[j]:indptr[j + 1]]``, ascending."""
+
+    indptr: IndexArray
+    indices: IndexArray
+    data: ParamArray
+    n_rows: int
+
+
+Rows: TypeAlias = ParamArray | CSR
+
+
+Local: TypeAlias = ParamArray | CSC
+
+
+def n_rows_of(X: Rows) -> int:
+    """Return the number of rows."""
+    return X.indptr.size - 1 if isinstance(X, CSR) else X.shape[0]
+
+
+def n_features_of(X: Rows) -> int:
+    """Return the number of features."""
+    return X.n_features if isinstance(X, CSR) else X.shape[1]
+
+
+def take_rows(X: Rows, rows: AnyArray) -> Rows:
+    """Return a copy of some rows, in the order given."""
+    if not isinstance(X, CSR):
+        return X[rows]
+    sizes = np.diff(X.indptr)[rows]
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(INDEX)
+    entries = ranges(X.indptr[rows], sizes)
+    return CSR(indptr, X.indices[entries], X.data[entries], X.n_features)
+
+
+def ranges(begin: AnyArray, sizes: AnyArray) -> AnyArray:
+    """Return begin[0], begin[0] + 1, … (as many as sizes[0] says), begin[1], … in one array."""
+    first = np.cumsum(sizes) - sizes
+    out: AnyArray = np.arange(int(np.sum(sizes))) + np.repeat(begin - first, sizes)
+    return out
+
+
+def rows_between(X: Rows, begin: int, end: int) -> Rows:
+    """Return consecutive rows, as views."""
+    if not isinstance(X, CSR):
+        return X[begin:end]
+    return CSR(X.indptr[begin : end + 1], X.indices, X.data, X.n_features)
+
+
+def n_local_features(X: Local) -> int:
+    """Return the number of features of a local problem."""
+    return X.indptr.size - 1 if isinstance(X, CSC) else X.shape[1]
+
+
+def as_rows(X: Any) -> Rows:
+    """Return validated input (dense, or any scipy CSR) in the library's dtypes."""
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X, dtype=PARAM)
+    matrix = cast("sp.csr_array | sp.csr_matrix", X)
+    matrix.check_format(full_check=True)  # kernels follow its indices wherever they lead
+    if matrix.nnz > np.iinfo(INDEX).max:
+        raise ValueError(
+            f"X has {matrix.nnz} stored entries, more than 2^31 - 1: split it into batches of rows"
+        )
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return CSR(
+        matrix.indptr.astype(INDEX, copy=False),
+        matrix.indices.astype(INDEX, copy=False),
+        matrix.data.astype(PARAM, copy=False),
+        int(matrix.shape[1]),
+    )
+
+
+def as_matrix(X: Rows) -> Any:
+    """Return rows as NumPy and SciPy have them: an array, or a CSR matrix over the same memory."""
+    if not isinstance(X, CSR):
+        return X
+    shape = (X.indptr.size - 1, X.n_features)
+    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape)
+
+
+def mean_square_norm(X: Rows) -> float:
+    """Return the mean squared length of the rows: the scale that penalties go by."""
+    values = X.data if isinstance(X, CSR) else X.ravel()
+    n_rows = X.indptr.size - 1 if isinstance(X, CSR) else X.shape[0]
+    return float(np.square(values, dtype=ACCUM).sum()) / max(n_rows, 1)
+
+
+# -- for the frozen predictor ---------------------------------------------------------------------
+
+
+class _Alias:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: AnyArray) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+        self._kept = array
+
+
+def as_writable(rows: Rows) -> Rows:
+    """Return rows whose arrays count as writable, as those of a memory-mapped file do not.
+
+    Kernels only read rows, but would be compiled once more for read-only ones.
+    """
+    if isinstance(rows, CSR):
+        return CSR(
+            _writable(rows.indptr), _writable(rows.indices), _writable(rows.data), rows.n_features
+        )
+    return _writable(rows)
+
+
+def _writable(array: AnyArray) -> AnyArray:
+    return array if array.flags.writeable else np.asarray(_Alias(array))
+
+
+def dense_row(x: Any) -> AnyArray:
+    """Return one dense sample as kernels take it."""
+    row = np.ascontiguousarray(x, dtype=PARAM)
+    if row.ndim != 1:
+        raise ValueError(f"a sample is a row of shape (n_features,), got shape {row.shape}")
+    return row
+
+
+def pairs(indices: Any, values: Any) -> tuple[AnyArray, AnyArray]:
+    """Return indices and values of one sparse sample as kernels take them."""
+    if type(indices) is not np.ndarray or indices.dtype is not _INT32 or indices.strides != _STEP:
+        wide = np.ascontiguousarray(indices)
+        if wide.ndim != 1 or (wide.size and wide.dtype.kind not in "iu"):
+            raise ValueError("indices must be integers in one axis")
+        # out of range stays so: the kernel says it
+        indices = np.clip(wide, -1, np.iinfo(INDEX).max).astype(INDEX)
+    if type(values) is not np.ndarray or values.dtype is not _FLOAT32 or values.strides != _STEP:
+        values = dense_row(values)
+    return indices, values

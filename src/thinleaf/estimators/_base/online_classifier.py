@@ -1,0 +1,447 @@
+"""What all online classifiers do: take a stream in pieces, count mistakes, predict, be stored."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, Self, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf.arrays.checks import as_weights, check_top_k, ids_of_rows
+from thinleaf.arrays.rows import Rows, as_rows, n_rows_of
+from thinleaf.estimators._base.classifier import SparseInputClassifier
+from thinleaf.estimators._base.progress import ProgressLines
+from thinleaf.estimators._base.storable import Storable, Types, check_types, training_summary
+from thinleaf.estimators._base.stream_labels import Arrivals
+from thinleaf.estimators._base.tao_classifier import seed_sequence
+from thinleaf.kernels.hashing import hash_features, hashed
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.packing import pack
+from thinleaf.model.probability import Backoff, Outside
+from thinleaf.online.growable import OnlineModel, checked, flattened, restored
+from thinleaf.online.importance import LOSSES
+from thinleaf.online.linear_models import Learning
+from thinleaf.online.progressive import ProgressiveLoss
+from thinleaf.online.scaled_rows import Stream
+from thinleaf.online.shortlist import Shortlists, spread
+from thinleaf.online.tables import padded
+
+Loss: TypeAlias = Literal["logistic", "squared"]
+
+MOST_ROUTERS = 2**31 - 1
+"""More than that is no limit."""
+_CHUNK = 1 << 14
+"""Rows learned between two looks at interrupts and progress."""
+
+
+_FITTED: Types = {
+    "dense_": (bool,), "hash_bits_": (int, type(None)), "n_features_in_": (int,),
+    "progressive_loss_": (float,),
+}  # fmt: skip
+
+
+class BaseOnlineClassifier(SparseInputClassifier, Storable):
+    """Everything but the model.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels that have arrived or been announced, in ascending order.
+    progress_ : list of dict
+    progressive_loss_ : float
+        Share of wrong predictions of examples that had not been learned yet: those of the first
+        pass, or of all calls of ``partial_fit``.
+    n_examples_ : int
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "loss": [StrOptions(set(LOSSES))],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_passes": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "hash_bits": [Interval(Integral, 1, 26, closed="both"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    loss: Loss
+    learning_rate: float
+    n_passes: int
+    shuffle: bool
+    hash_bits: int | None
+    random_state: Any
+    verbose: int
+    n_features_in_: int
+    hash_bits_: int | None
+    dense_: bool
+    arrivals_: Arrivals
+    model_: OnlineModel
+    progressive_: ProgressiveLoss
+    progressive_loss_: float
+
+    # -- what subclasses say -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _new_model(self, n_features: int, *, dense: bool) -> OnlineModel:
+        """Return a model that knows nothing."""
+
+    def _learning(self) -> Learning:
+        return Learning(LOSSES[self.loss], float(self.learning_rate), False)
+
+    # -- learning ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Forget everything and learn rows in ``n_passes`` passes; Ctrl-C keeps what is learned.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels: integers or strings.
+        sample_weight : array-like of shape (n_rows,), optional
+            Importance of each row.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X, y = self._read(X, y, first=True)
+        weights = as_weights(sample_weight, y.size)
+        rng = np.random.default_rng(seed_sequence(self.random_state))
+        self._start(X)
+        self.arrivals_.add(self.arrivals_.new_among(y[weights > 0.0]))
+        stream = self._stream(X, y, weights)
+        self._announce()
+        rows = np.flatnonzero(weights > 0.0).astype(INDEX)
+        try:
+            for n_done in range(self.n_passes):
+                self._learn(stream, rng.permutation(rows) if self.shuffle else rows)
+                if n_done == 0:
+                    self.progressive_loss_ = self.progressive_.loss
+        except KeyboardInterrupt:
+            if self.n_examples_ == 0:
+                raise
+            if self.n_examples_ < rows.size:
+                self.progressive_loss_ = self.progressive_.loss
+            warnings.warn(
+                f"interrupted: {self.n_examples_} examples have been learned", stacklevel=2
+            )
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn rows once, in the order given, after all that has been learned so far.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels; new ones may appear in any call.
+        classes : array-like, optional
+            Labels to announce, so that ``predict_proba`` has a column for them. Not needed.
+        sample_weight : array-like of shape (n_rows,), optional
+            Importance of each row. One of weight 2 is learned much like two equal rows.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        first = not hasattr(self, "arrivals_")
+        X, y = self._read(X, y, first=first)
+        weights = as_weights(sample_weight, y.size)
+        announced = y[:0] if classes is None else _announced(classes)
+        arrivals = Arrivals(np.empty(0, dtype=np.int64)) if first else self.arrivals_
+        new = arrivals.new_among(announced, y[weights > 0.0])
+        if first:  # from here on nothing is refused
+            self._start(X)
+        self.n_features_in_ = max(X.shape[1], self.n_features_in_)
+        self.arrivals_.add(new)
+        if classes is not None:
+            self._announce()
+        try:
+            rows = np.flatnonzero(weights > 0.0).astype(INDEX)
+            self._learn(self._stream(X, y, weights), rows)
+        finally:
+            self.progressive_loss_ = self.progressive_.loss
+        return self
+
+    def _read(self, X: Any, y: npt.ArrayLike, *, first: bool) -> tuple[Any, AnyArray]:
+        """Return checked rows and labels."""
+        bits = self.hash_bits if first else self.hash_bits_
+        if bits is None:
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=first)
+        else:
+            X, y = check_X_y(X, y, accept_sparse="csr", dtype=PARAM, estimator=self)
+        _check_targets(y)
+        return X, np.asarray(y)
+
+    def _start(self, X: Any) -> None:
+        """Make an empty model."""
+        self.hash_bits_ = self.hash_bits
+        self.dense_ = not sp.issparse(X) and self.hash_bits_ is None
+        self.n_features_in_ = X.shape[1]
+        self.model_ = self._new_model(self._width, dense=self.dense_)
+        self.arrivals_ = Arrivals(np.empty(0, dtype=np.int64))
+        self._counts = np.zeros(0, dtype=ACCUM)
+        self.progressive_ = ProgressiveLoss()
+        self.progressive_loss_ = 0.0
+
+    @property
+    def _width(self) -> int:
+        """Features of the model."""
+        return self.n_features_in_ if self.hash_bits_ is None else 1 << self.hash_bits_
+
+    def _stream(self, X: Any, y: AnyArray, weights: AccumArray) -> Stream:
+        """Return rows as models take them."""
+        ids = np.zeros(y.size, dtype=INDEX)
+        ids[weights > 0.0] = self.arrivals_.ids(y[weights > 0.0])
+        return Stream(self._as_rows(X), ids, weights, np.empty(0, dtype=INDEX))
+
+    def _announce(self) -> None:
+        """Let all known classes take part, where a model cares."""
+
+    def _learn(self, stream: Stream, order: IndexArray) -> None:
+        lines = ProgressLines(type(self).__name__) if self.verbose else None
+        n_classes = len(self.arrivals_)
+        if n_classes > self._counts.size:
+            self._counts = padded(self._counts, max(n_classes, 2 * self._counts.size), 0)
+        done = 0
+        while done < order.size:
+            n = min(self.progressive_.n_until_record, _CHUNK)
+            rows = order[done : done + n]
+            predicted = self.model_.learn(stream._replace(order=rows), n_classes)
+            np.add.at(self._counts, stream.labels[rows], stream.weights[rows])
+            record = self.progressive_.add(predicted, stream.labels[rows])
+            if record is not None and lines is not None:
+                lines(record)
+            done += rows.size
+
+    def _as_rows(self, X: Any) -> Rows:
+        if self.hash_bits_ is not None:
+            return hashed(as_rows(sp.csr_matrix(X)), self.hash_bits_)
+        if self.dense_ and sp.issparse(X):
+            return as_rows(cast("sp.csr_matrix", X).toarray())
+        if not self.dense_ and not sp.issparse(X):
+            return as_rows(sp.csr_matrix(X))
+        return as_rows(X)
+
+    # -- what has been learned ---------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Labels so far, in ascending order."""
+        if not hasattr(self, "arrivals_"):
+            raise AttributeError("there are no classes before fit or partial_fit")
+        return self.arrivals_.classes
+
+    @property
+    def counts_(self) -> AccumArray:
+        """Weight of the examples of each class so far, in the order of arrival."""
+        return self._counts[: len(self.arrivals_)]
+
+    @property
+    def progress_(self) -> list[dict[str, float]]:
+        """Progressive validation loss after 1, 2, 4, 8, … examples."""
+        if not hasattr(self, "progressive_"):
+            raise AttributeError("there is no progress before fit or partial_fit")
+        return [record.as_dict() for record in self.progressive_.records]
+
+    @property
+    def n_examples_(self) -> int:
+        """Examples learned so far, those of all passes."""
+        if not hasattr(self, "progressive_"):
+            raise AttributeError("there are no examples before fit or partial_fit")
+        return self.progressive_.n_examples
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+        """
+        rows = self._rows(X)
+        labels: AnyArray = self.arrivals_.labels[self.model_.predict(rows)]
+        return labels
+
+    def predict_proba(self, X: Any) -> AccumArray:
+        """Return the probability of every class; rows sum to one.
+
+        The candidates of a row share a softmax of their scores; other classes get what the node has
+        seen of labels that were no candidates, in proportion to their frequency.
+
+        Returns
+        -------
+        P : ndarray of shape (n_rows, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        rows = self._rows(X)
+        nodes, scores = self.model_.shortlists(rows)
+        P = np.empty((nodes.size, self.counts_.size), dtype=ACCUM)
+        for part in self._spread(nodes, scores):
+            P[part.rows] = part.outside
+            P[np.ix_(part.rows, part.candidates)] = part.inside
+        out: AccumArray = P[:, self.arrivals_.columns]
+        return out
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
+        """Return the ``k`` most probable classes and their probabilities, best first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        k : int
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, k)
+        probabilities : ndarray of shape (n_rows, k)
+            As in ``predict_proba``, without ever making that matrix.
+        """
+        rows = self._rows(X)
+        check_top_k(k, self.counts_.size)
+        nodes, scores = self.model_.shortlists(rows)
+        top = np.empty((nodes.size, k), dtype=INDEX)
+        top_p = np.empty((nodes.size, k), dtype=ACCUM)
+        for part in self._spread(nodes, scores):
+            others = part.best_others(k)
+            ids = np.concatenate([part.candidates, others])
+            p = np.empty((part.rows.size, ids.size), dtype=ACCUM)
+            p[:, : part.candidates.size] = part.inside
+            p[:, part.candidates.size :] = part.outside[others]
+            best = np.argsort(-p, axis=1, kind="stable")[:, :k]
+            top[part.rows] = ids[best]
+            top_p[part.rows] = np.take_along_axis(p, best, axis=1)
+        return self.arrivals_.labels[top], top_p
+
+    def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
+        """Return the probability of one given label for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Known labels.
+
+        Returns
+        -------
+        p : ndarray of shape (n_rows,)
+        """
+        rows = self._rows(X)
+        ids = self.arrivals_.columns[ids_of_rows(self.classes_, y, n_rows_of(rows))]
+        nodes, scores = self.model_.shortlists(rows)
+        p = np.empty(ids.size, dtype=ACCUM)
+        for part in self._spread(nodes, scores):
+            own = ids[part.rows]
+            slot = np.argmax(part.candidates == own[:, None], axis=1)
+            held = part.candidates[slot] == own
+            inside = part.inside[np.arange(own.size), slot]
+            p[part.rows] = np.where(held, inside, part.outside[own])
+        return p
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self, "arrivals_")
+        if self.hash_bits_ is None:
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM)
+        else:
+            X = check_array(X, accept_sparse="csr", dtype=PARAM, estimator=self)
+        return self._as_rows(X)
+
+    def _spread(self, nodes: IndexArray, scores: AccumArray) -> Iterator[Shortlists]:
+        return spread(self.model_, nodes, scores, self.counts_)
+
+    # -- frozen and stored -------------------------------------------------------------------------
+
+    @property
+    def _predictor(self) -> FrozenTree:
+        check_is_fitted(self, "arrivals_")
+        tree = self.model_.unrolled(self.counts_.size).with_classes(self.arrivals_.columns)
+        if self.hash_bits_ is not None:
+            features = np.arange(self.n_features_in_, dtype=INDEX)
+            tree = tree.with_features(hash_features(features, self.hash_bits_))
+        prior = (self.counts_ + 1.0)[self.arrivals_.columns]
+        backoff = Backoff(
+            tree.mass,
+            np.zeros(tree.n_nodes + 1, dtype=OFFSET),
+            np.empty(0, dtype=INDEX),
+            np.empty(0, dtype=ACCUM),
+            prior / prior.sum(),
+        )
+        outside = Outside.of(tree, backoff.capped(tree), 0.0)
+        names = getattr(self, "feature_names_in_", None)
+        return FrozenTree(
+            pack(tree, outside, sparse=not self.dense_),
+            self.classes_,
+            feature_names=None if names is None else [str(name) for name in names],
+            summary=training_summary(self),
+        )
+
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        check_is_fitted(self, "arrivals_")
+        state = self.model_.trimmed(self.counts_.size)
+        arrays: dict[str, AnyArray] = {
+            "arrivals": self.arrivals_.columns,
+            "counts": self.counts_.copy(),
+            "progress": self.progressive_.as_array(),
+        }
+        arrays |= flattened(state, "model.")
+        return arrays, {name: getattr(self, name) for name in _FITTED}
+
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
+    ) -> None:
+        check_types(fitted, _FITTED)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        if self.n_features_in_ != model.n_features:
+            raise ValueError(f"the estimator has {self.n_features_in_} features")
+        if self.hash_bits_ is not None and (self.dense_ or not 1 <= self.hash_bits_ <= 26):
+            raise ValueError("hash_bits_ is out of range")
+        self.model_ = self._new_model(self._width, dense=self.dense_)
+        self.model_.state = restored(self.model_.state, arrays, "model.")
+        self.model_.check(model.n_classes)
+        columns = checked("arrivals", np.empty(0, INDEX), arrays)
+        self.arrivals_ = Arrivals.from_columns(model.labels, columns)
+        self._counts = checked("counts", np.empty(0, ACCUM), arrays)
+        if self._counts.shape != (model.n_classes,) or not np.all(self._counts >= 0.0):
+            raise ValueError("counts must be one number a class")
+        progress = checked("progress", np.empty((0, 2), OFFSET), arrays)
+        self.progressive_ = ProgressiveLoss.from_array(progress)
+
+
+def _announced(classes: npt.ArrayLike) -> AnyArray:
+    labels = np.asarray(classes)
+    if labels.ndim != 1:
+        raise ValueError(f"classes must have one dimension, got {labels.ndim}")
+    _check_targets(labels)
+    return np.unique(labels)
+
+
+def _check_targets(y: Any) -> None:
+    """Raise unless labels are of classes; that most of them are different is usual here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The number of unique classes")
+        check_classification_targets(y)

@@ -1,0 +1,213 @@
+"""What the Softmax Tree and the Adaptive Softmax Tree have in common: all but the structure."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
+from thinleaf.arrays.rows import CSR, mean_square_norm
+from thinleaf.estimators._base.training_rows import read_training
+from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
+from thinleaf.model.probability import Backoff, tune_epsilon
+from thinleaf.model.routing import leaf_of_rows, losses, route
+from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.initial_tree import Init
+from thinleaf.softmaxtree.growth.prune import prune
+from thinleaf.softmaxtree.objective import Absent, Objective, Penalty
+from thinleaf.softmaxtree.solvers.problem import Precision
+from thinleaf.softmaxtree.tao import Settings, TrainingData
+
+DENSE_OVERLAP = 0.05
+SPARSE_OVERLAP = 0.01
+ROUTER_RIDGE = 0.1
+LEAF_RIDGE = 0.005
+
+
+class BaseTaoClassifier(BaseTreeClassifier):
+    """Reading data, objective and probabilities of the trees that TAO trains.
+
+    Parameters are those of :class:`~thinleaf.SoftmaxTreeClassifier`.
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "init": [StrOptions({"auto", *get_args(Init)})],
+        "router_l1": [Interval(Real, 0, None, closed="left")],
+        "leaf_l1": [Interval(Real, 0, None, closed="left")],
+        "router_ridge": [Interval(Real, 0, None, closed="left"), None],
+        "leaf_ridge": [Interval(Real, 0, None, closed="left"), None],
+        "absent": [StrOptions({"constant", "zero_one", "drop"})],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "overlap": [Interval(Real, 0, 0.5, closed="right"), StrOptions({"auto"}), None],
+        "monotone": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_newton": [Interval(Integral, 1, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "zero_probability": [StrOptions({"backoff", "epsilon", "none"})],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        init: Init | Literal["auto"],
+        router_l1: float,
+        leaf_l1: float,
+        router_ridge: float | None,
+        leaf_ridge: float | None,
+        absent: Absent,
+        beta: float,
+        overlap: float | Literal["auto"] | None,
+        monotone: bool,
+        tol: float,
+        max_newton: int,
+        validation_fraction: float | None,
+        patience: int,
+        zero_probability: str,
+        epsilon: float | None,
+        class_weight: Any,
+        random_state: Any,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> None:
+        self.init = init
+        self.router_l1 = router_l1
+        self.leaf_l1 = leaf_l1
+        self.router_ridge = router_ridge
+        self.leaf_ridge = leaf_ridge
+        self.absent = absent
+        self.beta = beta
+        self.overlap = overlap
+        self.monotone = monotone
+        self.tol = tol
+        self.max_newton = max_newton
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.zero_probability = zero_probability
+        self.epsilon = epsilon
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- before training ---------------------------------------------------------------------------
+
+    def _check_combinations(self) -> None:
+        if self.monotone and self.absent == "drop":
+            raise ValueError(
+                "monotone=True needs a finite loss for absent classes: use absent='constant' or "
+                "'zero_one'"
+            )
+        if self.monotone and self.overlap is not None:
+            raise ValueError(
+                "monotone=True needs overlap=None: nodes that also learn from rows beside their "
+                "path do not minimise the objective"
+            )
+        if (
+            self.zero_probability == "epsilon"
+            and self.epsilon is None
+            and self.validation_fraction is None
+        ):
+            raise ValueError(
+                "zero_probability='epsilon' needs epsilon, or validation_fraction to tune it on"
+            )
+
+    def _read(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None,
+        known: AnyArray | None = None,
+    ) -> tuple[TrainingData, AnyArray]:
+        """Return the rows with their class ids and weights, and the classes that these are of."""
+        return read_training(self, X, y, sample_weight, self.class_weight, known)
+
+    def _split(
+        self, data: TrainingData, seed: np.random.SeedSequence
+    ) -> tuple[TrainingData, TrainingData | None]:
+        if self.validation_fraction is None:
+            return data, None
+        n_held = round(self.validation_fraction * data.n_rows)
+        if not 0 < n_held < data.n_rows:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} leaves no rows to train or to "
+                f"validate on: there are {data.n_rows}"
+            )
+        order = np.random.default_rng(seed).permutation(data.n_rows)
+        return data.take(np.sort(order[n_held:])), data.take(np.sort(order[:n_held]))
+
+    def _init(self, data: TrainingData) -> Init:
+        if self.init != "auto":
+            return self.init
+        return "balanced_clusters" if isinstance(data.X, CSR) else "pca_median"
+
+    def _settings(self, data: TrainingData, leaf_limits: IndexArray) -> Settings:
+        scale = mean_square_norm(data.X)
+        router_ridge = ROUTER_RIDGE * scale if self.router_ridge is None else self.router_ridge
+        leaf_ridge = LEAF_RIDGE * scale if self.leaf_ridge is None else self.leaf_ridge
+        objective = Objective(
+            self.absent,
+            self.beta,
+            Penalty(self.router_l1, router_ridge),
+            Penalty(self.leaf_l1, leaf_ridge),
+        )
+        precision = Precision(self.tol, self.max_newton)
+        overlap = self.overlap
+        if overlap == "auto":
+            overlap = SPARSE_OVERLAP if isinstance(data.X, CSR) else DENSE_OVERLAP
+        return Settings(objective, leaf_limits, precision, self.monotone, overlap)
+
+    # -- after training ----------------------------------------------------------------------------
+
+    def _finish(self, tree: Tree, data: TrainingData, held: TrainingData | None) -> None:
+        """Prune the tree and estimate what classes outside its leaves get."""
+        tree, _ = prune(tree, route(tree, data.X).sizes > 0)
+        tree.validate()
+        reach = route(tree, data.X)
+        self.tree_ = tree
+        self.sparse_input_ = isinstance(data.X, CSR)
+        absent = np.isinf(losses(tree, data.X, data.y, reach)[0])
+        self.coverage_ = 1.0 - float(data.weight[absent].sum() / data.weight.sum())
+        self.backoff_ = None
+        self.epsilon_ = 0.0
+        if self.zero_probability == "backoff":
+            backoff = Backoff.estimate(tree, reach, data.y, data.weight)
+            self.backoff_ = backoff if held is None else _calibrated(backoff, tree, held)
+        elif self.zero_probability == "epsilon":
+            self.epsilon_ = self.epsilon or _tuned_epsilon(tree, held)
+        self.freeze()
+
+
+def _calibrated(backoff: Backoff, tree: Tree, held: TrainingData) -> Backoff:
+    """Scale the outside masses so that on held-out rows they are right on average."""
+    reach = route(tree, held.X)
+    absent = np.isinf(losses(tree, held.X, held.y, reach)[0])
+    expected = held.weight @ backoff.mass[leaf_of_rows(tree, reach)]
+    observed = held.weight[absent].sum() + 0.5 * held.weight.mean()
+    return backoff.capped(tree, scale=float(observed / max(expected, 1e-12)))
+
+
+def _tuned_epsilon(tree: Tree, held: TrainingData | None) -> float:
+    assert held is not None  # _check_combinations saw to it
+    reach = route(tree, held.X)
+    probability = np.exp(-losses(tree, held.X, held.y, reach)[0])
+    sizes = np.diff(tree.class_ptr)[leaf_of_rows(tree, reach)]
+    absent: AccumArray = (held.n_classes - sizes).astype(np.float64)
+    return tune_epsilon(probability, absent, held.weight)
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """Return the root of all randomness of a fit; an int gives the same one each time."""
+    if isinstance(random_state, Integral):
+        return np.random.SeedSequence(int(random_state))
+    return np.random.SeedSequence(int(check_random_state(random_state).randint(2**31 - 1)))

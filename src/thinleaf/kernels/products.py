@@ -1,0 +1,159 @@
+"""Inputs as the kernels see them: rows to predict with, local problems to solve.
+
+Rows are a C-contiguous ``float32`` matrix or a :class:`CSR` triple. A node's local problem holds
+its rows as such a matrix, or, if they are sparse, by column as a :class:`CSC` triple. A kernel is
+written once and specialised by the type that it is given: the few primitives that differ are chosen
+with ``numba.extending.overload``.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from thinleaf._dtypes import INDEX, PARAM, IndexArray, ParamArray
+from thinleaf.arrays.rows import CSC, CSR, Local, Rows
+from thinleaf.kernels._jit import kernel
+
+
+def gather(X: Rows, rows: IndexArray) -> tuple[Local, IndexArray]:
+    """Copy ``rows`` of ``X``; of sparse input, by column and only the features that occur.
+
+    Returns
+    -------
+    local : Local
+        Its column ``j`` is feature ``features[j]``.
+    features : ndarray of shape (n_local,)
+        Ascending feature ids. For dense input, all features.
+    """
+    if not isinstance(X, CSR):
+        return X[rows], np.arange(X.shape[1], dtype=INDEX)
+    counts = np.zeros(X.n_features, dtype=INDEX)
+    _count_features(X.indptr, X.indices, rows, counts)
+    features = np.flatnonzero(counts).astype(INDEX)
+    indptr = np.zeros(features.size + 1, dtype=INDEX)
+    np.cumsum(counts[features], out=indptr[1:])
+    counts[features] = indptr[:-1]  # now: where the next entry of a feature goes
+    indices = np.empty(indptr[-1], dtype=INDEX)
+    data = np.empty(indptr[-1], dtype=PARAM)
+    _fill_columns(X.indptr, X.indices, X.data, rows, counts, indices, data)
+    return CSC(indptr, indices, data, rows.size), features
+
+
+@kernel
+def _count_features(
+    indptr: IndexArray, indices: IndexArray, rows: IndexArray, counts: IndexArray
+) -> None:
+    for i in range(rows.size):
+        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            counts[indices[t]] += 1
+
+
+@kernel
+def _fill_columns(
+    indptr: IndexArray,
+    indices: IndexArray,
+    data: ParamArray,
+    rows: IndexArray,
+    cursor: IndexArray,
+    out_indices: IndexArray,
+    out_data: ParamArray,
+) -> None:
+    for i in range(rows.size):
+        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            at = cursor[indices[t]]
+            out_indices[at] = i
+            out_data[at] = data[t]
+            cursor[indices[t]] = at + 1
+
+
+def project_rows(
+    X: Rows,
+    rows: IndexArray,
+    order: IndexArray,
+    w_idx: IndexArray,
+    w_val: ParamArray,
+    w_dense: ParamArray,
+    out: ParamArray,
+) -> None:
+    """Fill ``out`` with w·x of rows ``rows[order]``.
+
+    ``w_dense`` holds the same weights scattered over all features.
+    """
+    raise TypeError("only called from kernels")
+
+
+@overload(project_rows, inline="always")
+def _project_rows(X, rows, order, w_idx, w_val, w_dense, out):
+    if isinstance(X, types.Array):
+
+        def dense(X, rows, order, w_idx, w_val, w_dense, out):
+            if 2 * w_idx.size > w_dense.size:
+                for p in range(order.size):
+                    row = rows[order[p]]
+                    total = np.float32(0.0)
+                    for f in range(w_dense.size):
+                        total += X[row, f] * w_dense[f]
+                    out[p] = total
+            else:
+                for p in range(order.size):
+                    row = rows[order[p]]
+                    total = np.float32(0.0)
+                    for t in range(w_idx.size):
+                        total += X[row, w_idx[t]] * w_val[t]
+                    out[p] = total
+
+        return dense
+
+    def sparse(X, rows, order, w_idx, w_val, w_dense, out):
+        for p in range(order.size):
+            row = rows[order[p]]
+            total = np.float32(0.0)
+            for t in range(X.indptr[row], X.indptr[row + 1]):
+                total += X.data[t] * w_dense[X.indices[t]]
+            out[p] = total
+
+    return sparse
+
+
+def score_row(
+    X: Rows,
+    row: int,
+    features: IndexArray,
+    block: ParamArray,
+    bias: ParamArray,
+    position: IndexArray,
+    scores: ParamArray,
+) -> None:
+    """Fill ``scores`` with Wx + b of a leaf; ``position`` maps features to rows of ``block``."""
+    raise TypeError("only called from kernels")
+
+
+@overload(score_row, inline="always")
+def _score_row(X, row, features, block, bias, position, scores):
+    if isinstance(X, types.Array):
+
+        def dense(X, row, features, block, bias, position, scores):
+            for c in range(bias.size):
+                scores[c] = bias[c]
+            for r in range(features.size):
+                x = X[row, features[r]]
+                for c in range(bias.size):
+                    scores[c] += x * block[r, c]
+
+        return dense
+
+    def sparse(X, row, features, block, bias, position, scores):
+        for c in range(bias.size):
+            scores[c] = bias[c]
+        for t in range(X.indptr[row], X.indptr[row + 1]):
+            r = position[X.indices[t]]
+            if r >= 0:
+                x = X.data[t]
+                for c in range(bias.size):
+                    scores[c] += x * block[r, c]
+
+    return sparse

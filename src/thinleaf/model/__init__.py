@@ -1,0 +1,1 @@
+"""What predicts, whatever trained it: trees, their packed form, probabilities, files."""

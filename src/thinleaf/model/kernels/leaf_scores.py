@@ -1,0 +1,107 @@
+"""Scoring rows that have been routed: every leaf scores its own group of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thinleaf._dtypes import (
+    NO_CHILD,
+    AccumArray,
+    BoolArray,
+    IndexArray,
+    OffsetArray,
+    ParamArray,
+)
+from thinleaf.arrays.rows import Rows
+from thinleaf.kernels._jit import kernel
+from thinleaf.kernels.products import score_row
+from thinleaf.kernels.softmax import log_sum_exp
+
+
+@kernel
+def score_groups(
+    X: Rows,
+    rows: IndexArray,
+    order: IndexArray,
+    begin: IndexArray,
+    end: IndexArray,
+    children: IndexArray,
+    class_ptr: OffsetArray,
+    feat_ptr: OffsetArray,
+    feat_idx: IndexArray,
+    block_ptr: OffsetArray,
+    block_val: ParamArray,
+    leaf_bias: ParamArray,
+    position: IndexArray,
+    out_ptr: OffsetArray,
+    out: ParamArray,
+) -> None:
+    """Fill the ragged ``out``: row ``i`` has its leaf's class scores at ``out_ptr[i]``."""
+    for node in range(children.shape[0]):
+        if children[node, 0] != NO_CHILD or begin[node] == end[node]:
+            continue
+        k = class_ptr[node + 1] - class_ptr[node]
+        features = feat_idx[feat_ptr[node] : feat_ptr[node + 1]]
+        block = block_val[block_ptr[node] : block_ptr[node + 1]].reshape((features.size, k))
+        bias = leaf_bias[class_ptr[node] : class_ptr[node + 1]]
+        for r in range(features.size):
+            position[features[r]] = r
+        for p in range(begin[node], end[node]):
+            at = order[p]
+            scores = out[out_ptr[at] : out_ptr[at] + k]
+            score_row(X, rows[at], features, block, bias, position, scores)
+        for r in range(features.size):
+            position[features[r]] = -1
+
+
+@kernel
+def group_losses(
+    X: Rows,
+    rows: IndexArray,
+    y: IndexArray,
+    order: IndexArray,
+    begin: IndexArray,
+    end: IndexArray,
+    children: IndexArray,
+    class_ptr: OffsetArray,
+    class_ids: IndexArray,
+    feat_ptr: OffsetArray,
+    feat_idx: IndexArray,
+    block_ptr: OffsetArray,
+    block_val: ParamArray,
+    leaf_bias: ParamArray,
+    position: IndexArray,
+    cross_entropy: AccumArray,
+    correct: BoolArray,
+) -> None:
+    """Fill the cross-entropy (∞ where the leaf lacks the class) and whether the top class is right.
+
+    ``y`` is indexed by row id; the outputs by position in ``rows``.
+    """
+    widest = 1
+    for node in range(children.shape[0]):
+        widest = max(widest, class_ptr[node + 1] - class_ptr[node])
+    buffer = np.empty(widest, dtype=np.float32)
+    for node in range(children.shape[0]):
+        if children[node, 0] != NO_CHILD or begin[node] == end[node]:
+            continue
+        k = class_ptr[node + 1] - class_ptr[node]
+        classes = class_ids[class_ptr[node] : class_ptr[node + 1]]
+        features = feat_idx[feat_ptr[node] : feat_ptr[node + 1]]
+        block = block_val[block_ptr[node] : block_ptr[node + 1]].reshape((features.size, k))
+        bias = leaf_bias[class_ptr[node] : class_ptr[node + 1]]
+        scores = buffer[:k]
+        for r in range(features.size):
+            position[features[r]] = r
+        for p in range(begin[node], end[node]):
+            at = order[p]
+            slot = np.searchsorted(classes, y[rows[at]])
+            if slot == k or classes[slot] != y[rows[at]]:
+                cross_entropy[at] = np.inf
+                correct[at] = False
+                continue
+            score_row(X, rows[at], features, block, bias, position, scores)
+            cross_entropy[at] = max(log_sum_exp(scores) - scores[slot], 0.0)
+            correct[at] = np.argmax(scores) == slot
+        for r in range(features.size):
+            position[features[r]] = -1

@@ -1,0 +1,421 @@
+"""Rows, routers and leaves of packed trees.
+
+A packed tree, or a forest, arrives as a table of numbers and addresses, which are named below
+(:mod:`thinleaf.model.kernels.addresses`); :class:`thinleaf.model.packing.PackedTree` says what
+each array holds. It is laid out for dense or for sparse rows; a row of the other kind is converted
+first.
+
+Leaves are numbered apart from nodes. STATE says which leaves have been checked: those of a mapped
+file are when a row first reaches them, so that opening a file reads no weights. SHARPNESS is one
+number, one over the temperature of a beam.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, no-any-return"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thinleaf._dtypes import OffsetArray
+from thinleaf.kernels._jit import strict_kernel
+from thinleaf.model.kernels.addresses import (
+    float32_at,
+    float64_at,
+    half_to_float,
+    int8_at,
+    int32_at,
+    int64_at,
+    uint8_at,
+    uint16_at,
+)
+
+ARRAYS = (
+    "child", "bias", "dense_at", "dense_val", "router_ptr", "router_idx", "router_val", "class_ptr",
+    "class_ids", "leaf_bias", "scale", "feat_ptr", "feat_idx", "block_ptr", "block", "row_ptr",
+    "slot", "entry", "inside", "outside", "prior", "rank", "extra_ptr", "extra_ids", "extra",
+    "state", "sharpness",
+)  # fmt: skip
+"""The arrays of a packed tree in the order of their addresses."""
+
+N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, N_TREES, BEAM, N_ENTRIES, N_TOP = range(8)
+"""The numbers that a table begins with; addresses follow."""
+
+(
+    CHILD, BIAS, DENSE_AT, DENSE_VAL, ROUTER_PTR, ROUTER_IDX, ROUTER_VAL, CLASS_PTR, CLASS_IDS,
+    LEAF_BIAS, SCALE, FEAT_PTR, FEAT_IDX, BLOCK_PTR, BLOCK, ROW_PTR, SLOT, ENTRY, INSIDE, OUTSIDE,
+    PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE, SHARPNESS,
+) = range(8, 8 + len(ARRAYS))  # fmt: skip
+
+FLOAT32, FLOAT16, INT8 = range(3)
+
+OK = 0
+WRONG_WIDTH = -1
+BAD_FEATURE = -2
+BAD_LEAF = -3
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """Pointers to one row in the form that the layout wants: ``x``, or ``idx`` and ``val``."""
+
+    x: Any
+    idx: Any
+    val: Any
+    n: int
+    top: Any  # w·x of the first N_TOP routers, if the tree is laid out for sparse rows
+
+
+@strict_kernel
+def row_from(table, x, idx, val, top):
+    """Return pointers into arrays that the caller keeps: see :func:`keep_alive`."""
+    row = Row(
+        float32_at(x.ctypes.data),
+        int32_at(idx.ctypes.data),
+        float32_at(val.ctypes.data),
+        idx.size,
+        float32_at(top.ctypes.data),
+    )
+    score_top(table, row)
+    return row
+
+
+@strict_kernel
+def row_as_is(x):
+    """Return pointers to a dense row of a tree that is laid out for such rows."""
+    return Row(float32_at(x.ctypes.data), int32_at(0), float32_at(0), 0, float32_at(0))
+
+
+@strict_kernel
+def score_top(table, row):
+    """Fill in ``row.top``.
+
+    The weights of a feature stand together, those of routers near the root first: to add up all of
+    these is cheaper than to look for the few on the path.
+    """
+    n_top = table[N_TOP]
+    ptr, idx = int64_at(table[ROUTER_PTR]), int32_at(table[ROUTER_IDX])
+    val = float32_at(table[ROUTER_VAL])
+    for node in range(n_top):
+        row.top[node] = 0.0
+    for t in range(row.n if n_top > 0 else 0):
+        x = row.val[t]
+        at, end = ptr[row.idx[t]], ptr[row.idx[t] + 1]
+        while at < end and idx[at] < n_top:
+            row.top[idx[at]] += x * val[at]
+            at += 1
+
+
+@strict_kernel
+def keep_alive(result, x, idx, val, top):
+    """Return a result that was computed through pointers into arrays.
+
+    An array is freed after its last use, and a pointer is none: without this one, memory of a
+    converted row would be given to the next array while the row is still being read.
+    """
+    return result
+
+
+@strict_kernel
+def nonzero(x, idx, val):
+    """Fill in the nonzero entries of a dense row; return their number."""
+    n = 0
+    for f in range(x.size):
+        if x[f] != 0.0:
+            idx[n] = f
+            val[n] = x[f]
+            n += 1
+    return n
+
+
+@strict_kernel
+def pairs_of(x):
+    """Return index and value pairs of a dense row."""
+    idx = np.empty(x.size, dtype=np.int32)
+    val = np.empty(x.size, dtype=np.float32)
+    n = nonzero(x, idx, val)
+    return idx[:n], val[:n]
+
+
+@strict_kernel
+def dense_of(table, idx, val):
+    """Return the dense row of index and value pairs, if the tree's layout wants it."""
+    x = np.zeros(0 if table[IS_SPARSE] == 1 else table[N_FEATURES], dtype=np.float32)
+    if x.size > 0:
+        for t in range(idx.size):
+            x[idx[t]] += val[t]
+    return x
+
+
+# -- routers ---------------------------------------------------------------------------------------
+
+
+@strict_kernel
+def _find(ids, begin, end, wanted):
+    """Return the first position in ``ids[begin:end]``, ascending, whose id is not below wanted."""
+    size = end - begin
+    while size > 1:  # without branches: half of them would be mispredicted
+        half = size // 2
+        begin += half if ids[begin + half - 1] < wanted else 0
+        size -= half
+    return begin + 1 if size == 1 and ids[begin] < wanted else begin
+
+
+@strict_kernel
+def _dot(x, w, at, size):
+    """Return the dot product of x and w[at:at + size], in eight lanes: one vector register."""
+    a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
+    e, f, g, h = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
+    n = size - size % 8
+    for t in range(0, n, 8):
+        a += x[t] * w[at + t]
+        b += x[t + 1] * w[at + t + 1]
+        c += x[t + 2] * w[at + t + 2]
+        d += x[t + 3] * w[at + t + 3]
+        e += x[t + 4] * w[at + t + 4]
+        f += x[t + 5] * w[at + t + 5]
+        g += x[t + 6] * w[at + t + 6]
+        h += x[t + 7] * w[at + t + 7]
+    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    for t in range(n, size):
+        total += x[t] * w[at + t]
+    return total
+
+
+@strict_kernel
+def router_score(table, row, node):
+    """Return w·x + b of a router: the logarithmic odds of going right."""
+    n_features = table[N_FEATURES]
+    begin = np.int64(int32_at(table[DENSE_AT])[node]) * n_features
+    total = np.float32(0.0)
+    if begin < 0 and node < table[N_TOP]:
+        total = row.top[node]
+    elif begin >= 0 and table[IS_SPARSE] == 0:
+        total = _dot(row.x, float32_at(table[DENSE_VAL]), begin, n_features)
+    elif begin >= 0:
+        w = float32_at(table[DENSE_VAL])
+        for t in range(row.n):
+            total += row.val[t] * w[begin + row.idx[t]]
+    elif table[IS_SPARSE] == 0:
+        ptr, idx = int64_at(table[ROUTER_PTR]), int32_at(table[ROUTER_IDX])
+        val = float32_at(table[ROUTER_VAL])
+        for t in range(ptr[node], ptr[node + 1]):
+            total += row.x[idx[t]] * val[t]
+    else:
+        ptr, idx = int64_at(table[ROUTER_PTR]), int32_at(table[ROUTER_IDX])
+        val = float32_at(table[ROUTER_VAL])
+        for t in range(row.n):
+            end = ptr[row.idx[t] + 1]
+            at = _find(idx, ptr[row.idx[t]], end, node)
+            if at < end and idx[at] == node:
+                total += row.val[t] * val[at]
+    return total + float32_at(table[BIAS])[node]
+
+
+@strict_kernel
+def descend(table, row, root):
+    """Return the number of the leaf that a row reaches from a root."""
+    child = int32_at(table[CHILD])
+    node = root
+    while child[node] >= 0:
+        right = 1 if router_score(table, row, node) >= 0.0 else 0
+        node = child[node] + right
+    return -1 - child[node]
+
+
+# -- leaves ----------------------------------------------------------------------------------------
+
+
+@strict_kernel
+def _add_block(table, at, x, scores):
+    """Add x times the row of a dense block that begins at ``at``."""
+    kind = table[WEIGHTS]
+    if kind == FLOAT32:
+        weights = float32_at(table[BLOCK])
+        for c in range(scores.size):
+            scores[c] += x * weights[at + c]
+    elif kind == FLOAT16:
+        halves = uint16_at(table[BLOCK])
+        for c in range(scores.size):
+            scores[c] += x * half_to_float(halves[at + c])
+    else:
+        bytes_ = int8_at(table[BLOCK])
+        for c in range(scores.size):
+            scores[c] += x * np.float32(bytes_[at + c])
+
+
+@strict_kernel
+def _add_four(table, at, x0, x1, x2, x3, scores):
+    """Add four rows of a block of float32 that begins at ``at``: as one by one, in one pass."""
+    k = scores.size
+    weights = float32_at(table[BLOCK])
+    for c in range(k):
+        total = scores[c]
+        total += x0 * weights[at + c]
+        total += x1 * weights[at + k + c]
+        total += x2 * weights[at + 2 * k + c]
+        total += x3 * weights[at + 3 * k + c]
+        scores[c] = total
+
+
+@strict_kernel
+def _add_entries(table, begin, end, x, scores):
+    """Add x times the entries of a sparse row."""
+    kind = table[WEIGHTS]
+    slot = uint16_at(table[SLOT])
+    if kind == FLOAT32:
+        weights = float32_at(table[ENTRY])
+        for t in range(begin, end):
+            scores[slot[t]] += x * weights[t]
+    elif kind == FLOAT16:
+        halves = uint16_at(table[ENTRY])
+        for t in range(begin, end):
+            scores[slot[t]] += x * half_to_float(halves[t])
+    else:
+        bytes_ = int8_at(table[ENTRY])
+        for t in range(begin, end):
+            scores[slot[t]] += x * np.float32(bytes_[t])
+
+
+@strict_kernel
+def _find_all(ids, begin, end, row):
+    """Return where each feature of a row stands in ``ids[begin:end]``, ascending; -1 if nowhere.
+
+    All binary searches go on together, so that their cache misses overlap.
+    """
+    at = np.zeros(row.n, dtype=np.int32)
+    size = end - begin
+    while size > 1:
+        half = size // 2
+        for t in range(row.n):
+            at[t] += half if ids[begin + at[t] + half - 1] < row.idx[t] else 0
+        size -= half
+    for t in range(row.n):
+        at[t] += 1 if size == 1 and ids[begin + at[t]] < row.idx[t] else 0
+        if begin + at[t] >= end or ids[begin + at[t]] != row.idx[t]:
+            at[t] = -1
+    return at
+
+
+@strict_kernel
+def score_leaf(table, row, leaf, scores):
+    """Fill in Wx + b of a leaf."""
+    first = int64_at(table[CLASS_PTR])[leaf]
+    begin, end = int64_at(table[FEAT_PTR])[leaf], int64_at(table[FEAT_PTR])[leaf + 1]
+    block, block_end = int64_at(table[BLOCK_PTR])[leaf], int64_at(table[BLOCK_PTR])[leaf + 1]
+    feat_idx = int32_at(table[FEAT_IDX])
+    row_ptr = int64_at(table[ROW_PTR])
+    bias = float32_at(table[LEAF_BIAS])
+    quantised = table[WEIGHTS] == INT8
+    k = scores.size
+    for c in range(k):
+        scores[c] = 0.0 if quantised else bias[first + c]
+    if table[IS_SPARSE] == 1:
+        found = _find_all(feat_idx, begin, end, row)
+        for t in range(row.n):
+            r = begin + found[t]
+            if found[t] >= 0 and block < block_end:
+                _add_block(table, block + found[t] * k, row.val[t], scores)
+            elif found[t] >= 0:
+                _add_entries(table, row_ptr[r], row_ptr[r + 1], row.val[t], scores)
+    elif block == block_end:
+        for r in range(begin, end):
+            _add_entries(table, row_ptr[r], row_ptr[r + 1], row.x[feat_idx[r]], scores)
+    elif begin == end:  # a block over all features
+        n = table[N_FEATURES]
+        fours = n - n % 4 if table[WEIGHTS] == FLOAT32 else 0
+        for f in range(0, fours, 4):
+            x = row.x
+            _add_four(table, block + f * k, x[f], x[f + 1], x[f + 2], x[f + 3], scores)
+        for f in range(fours, n):
+            _add_block(table, block + f * k, row.x[f], scores)
+    else:
+        for r in range(begin, end):
+            _add_block(table, block + (r - begin) * k, row.x[feat_idx[r]], scores)
+    if quantised:
+        scale = float32_at(table[SCALE])
+        for c in range(k):
+            scores[c] = scores[c] * scale[first + c] + bias[first + c]
+
+
+@strict_kernel
+def argmax(scores):
+    """Return where the first largest score stands."""
+    best = 0
+    for c in range(1, scores.size):
+        if scores[c] > scores[best]:
+            best = c
+    return best
+
+
+@strict_kernel
+def leaf_is_ready(table, leaf):
+    """Return whether a leaf may be used; check it if that was not done yet."""
+    state = uint8_at(table[STATE])
+    if state[leaf] == 0:
+        state[leaf] = 1 if leaf_is_valid(table, leaf) else 2
+    return state[leaf] == 1
+
+
+@strict_kernel
+def leaf_is_valid(table: OffsetArray, leaf: int) -> bool:
+    """Return whether a leaf's ids are in range and ascending, and its weights finite."""
+    first, last = int64_at(table[CLASS_PTR])[leaf], int64_at(table[CLASS_PTR])[leaf + 1]
+    begin, end = int64_at(table[FEAT_PTR])[leaf], int64_at(table[FEAT_PTR])[leaf + 1]
+    block, block_end = int64_at(table[BLOCK_PTR])[leaf], int64_at(table[BLOCK_PTR])[leaf + 1]
+    n_classes = table[N_CLASSES]
+    valid = _ascending(int32_at(table[CLASS_IDS]), first, last, n_classes)
+    valid &= _finite(float32_at(table[LEAF_BIAS]), first, last)
+    if table[WEIGHTS] == INT8:
+        valid &= _finite(float32_at(table[SCALE]), first, last)
+    valid &= _ascending(int32_at(table[FEAT_IDX]), begin, end, table[N_FEATURES])
+    valid &= _finite_weights(table, BLOCK, block, block_end)
+    if begin < end:
+        row_ptr = int64_at(table[ROW_PTR])
+        slot = uint16_at(table[SLOT])
+        at, stop = row_ptr[begin], row_ptr[end]
+        valid &= 0 <= at <= stop <= table[N_ENTRIES]
+        valid &= block == block_end or at == stop
+        for r in range(begin, end):
+            valid &= row_ptr[r] <= row_ptr[r + 1]
+        if valid:
+            valid &= _finite_weights(table, ENTRY, at, stop)
+            for t in range(at, stop):
+                valid &= slot[t] < last - first
+    extra_ids, extra = int32_at(table[EXTRA_IDS]), float64_at(table[EXTRA])
+    for t in range(int64_at(table[EXTRA_PTR])[leaf], int64_at(table[EXTRA_PTR])[leaf + 1]):
+        valid &= 0 <= extra_ids[t] < n_classes
+        valid &= 0.0 <= extra[t] < np.inf
+    return bool(valid)
+
+
+@strict_kernel
+def _ascending(ids, begin, end, limit):
+    valid = begin == end or (ids[begin] >= 0 and ids[end - 1] < limit)
+    for i in range(begin + 1, end):
+        valid &= ids[i - 1] < ids[i]
+    return valid
+
+
+@strict_kernel
+def _finite(values, begin, end):
+    valid = True
+    for i in range(begin, end):
+        valid &= abs(values[i]) < np.inf
+    return valid
+
+
+@strict_kernel
+def _finite_weights(table, i, begin, end):
+    kind = table[WEIGHTS]
+    if kind == FLOAT32:
+        return _finite(float32_at(table[i]), begin, end)
+    valid = True
+    if kind == FLOAT16:
+        halves = uint16_at(table[i])
+        for t in range(begin, end):
+            valid &= halves[t] & 0x7C00 != 0x7C00
+    return valid

@@ -1,0 +1,77 @@
+"""Packed trees with leaf weights of fewer bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from thinleaf._dtypes import PARAM, AnyArray
+from thinleaf.model.packing import WEIGHT_CODES, PackedTree, WeightType
+from thinleaf.model.tree import pointers
+
+
+def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
+    """Return the tree with leaf weights of a smaller type.
+
+    ``"int8"`` has a scale for each class of each leaf: its largest weight is 127.
+    """
+    if packed.weights != "float32":
+        raise ValueError(f"the weights are {packed.weights} already: start from float32 ones")
+    if weights not in WEIGHT_CODES:
+        raise ValueError(f"weights must be one of {', '.join(WEIGHT_CODES)}, got {weights!r}")
+    if weights == "float32":
+        return packed
+    if weights == "float16":
+        limit = np.finfo(np.float16).max
+        halved = replace(
+            packed,
+            weights=weights,
+            block=np.clip(packed.block, -limit, limit).astype(np.float16),
+            entry=np.clip(packed.entry, -limit, limit).astype(np.float16),
+        )
+        return _without_zeros(halved)
+    at_block, at_entry = _class_of_weights(packed)
+    top = np.zeros(packed.class_ids.size, dtype=PARAM)
+    np.maximum.at(top, at_block, np.abs(packed.block))
+    np.maximum.at(top, at_entry, np.abs(packed.entry))
+    # weights too small for a scale that is a normal number become zero
+    scale = np.where(top > 127.0 * np.finfo(PARAM).tiny, top / 127.0, 1.0).astype(PARAM)
+    quantized = replace(
+        packed,
+        weights=weights,
+        block=np.rint(packed.block / scale[at_block]).astype(np.int8),
+        entry=np.rint(packed.entry / scale[at_entry]).astype(np.int8),
+        scale=scale,
+    )
+    return _without_zeros(quantized)
+
+
+def _class_of_weights(packed: PackedTree) -> tuple[AnyArray, AnyArray]:
+    """Return the position in ``class_ids`` that each weight of blocks and of rows belongs to."""
+    k = np.diff(packed.class_ptr)
+    sizes = np.diff(packed.block_ptr)
+    first = np.repeat(packed.class_ptr[:-1], sizes)
+    within = np.arange(packed.block.size) - np.repeat(packed.block_ptr[:-1], sizes)
+    at_block = first + within % np.repeat(k, sizes)
+    leaf_of_row = np.repeat(np.arange(packed.n_leaves), np.diff(packed.feat_ptr))
+    leaf_of_entry = np.repeat(leaf_of_row, np.diff(packed.row_ptr))
+    return at_block, packed.class_ptr[leaf_of_entry] + packed.slot
+
+
+def _without_zeros(packed: PackedTree) -> PackedTree:
+    """Drop entries of sparse rows that have become zero, and rows that have become empty."""
+    kept = packed.entry != 0
+    row_of_entry = np.repeat(np.arange(packed.feat_idx.size), np.diff(packed.row_ptr))[kept]
+    row_sizes = np.bincount(row_of_entry, minlength=packed.feat_idx.size)
+    leaf_of_row = np.repeat(np.arange(packed.n_leaves), np.diff(packed.feat_ptr))
+    is_block = (np.diff(packed.block_ptr) > 0)[leaf_of_row]
+    kept_rows = is_block | (row_sizes > 0)
+    return replace(
+        packed,
+        feat_ptr=pointers(np.bincount(leaf_of_row[kept_rows], minlength=packed.n_leaves)),
+        feat_idx=packed.feat_idx[kept_rows],
+        row_ptr=pointers(row_sizes[kept_rows]),
+        slot=packed.slot[kept],
+        entry=packed.entry[kept],
+    )

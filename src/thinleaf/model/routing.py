@@ -1,0 +1,178 @@
+"""Running rows through a tree: which leaf they reach, what it scores, what that costs.
+
+These functions allocate; the kernels fill. They serve training, metrics and estimators alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    NO_CHILD,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    AnyArray,
+    BoolArray,
+    IndexArray,
+    OffsetArray,
+    ParamArray,
+)
+from thinleaf.arrays.rows import Rows, n_features_of, n_rows_of
+from thinleaf.model.kernels.leaf_scores import group_losses, score_groups
+from thinleaf.model.kernels.partition import route_rows, score_router
+from thinleaf.model.tree import Leaf, Router, Tree
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which rows reach which node: ``rows[order[begin[i]:end[i]]]`` for node ``i``."""
+
+    rows: IndexArray
+    order: IndexArray
+    begin: IndexArray
+    end: IndexArray
+
+    def positions(self, node: int) -> IndexArray:
+        """Return the positions in ``rows`` that reach a node: the left child's come first."""
+        return self.order[self.begin[node] : self.end[node]]
+
+    def of(self, node: int) -> IndexArray:
+        """Return the rows that reach a node: its reach set."""
+        return self.rows[self.positions(node)]
+
+    @cached_property
+    def sizes(self) -> IndexArray:
+        """Number of rows that reach each node."""
+        return self.end - self.begin
+
+
+def all_rows(X: Rows) -> IndexArray:
+    """Return the ids of all rows."""
+    return np.arange(n_rows_of(X), dtype=INDEX)
+
+
+def route(tree: Tree, X: Rows, rows: IndexArray | None = None, start: int = 0) -> Reach:
+    """Send rows from node ``start`` down to the leaves."""
+    rows = all_rows(X) if rows is None else rows
+    order = np.arange(rows.size, dtype=INDEX)
+    begin = np.zeros(tree.n_nodes, dtype=INDEX)
+    end = np.zeros(tree.n_nodes, dtype=INDEX)
+    route_rows(
+        X, rows, start, tree.children, tree.router_ptr, tree.router_idx, tree.router_val, tree.bias,
+        order, begin, end, np.zeros(n_features_of(X), dtype=PARAM),
+    )  # fmt: skip
+    return Reach(rows, order, begin, end)
+
+
+def reach_of_assignment(tree: Tree, leaf_of_row: IndexArray) -> Reach:
+    """Return the reach sets that a given leaf for each row implies."""
+    n_rows = leaf_of_row.size
+    begin = np.zeros(tree.n_nodes, dtype=INDEX)
+    end = np.zeros(tree.n_nodes, dtype=INDEX)
+    sizes = np.bincount(leaf_of_row, minlength=tree.n_nodes)
+    for node in range(tree.n_nodes - 1, -1, -1):
+        left, right = tree.children[node]
+        if left != NO_CHILD:
+            sizes[node] = sizes[left] + sizes[right]
+    end[0] = n_rows
+    for node, (left, right) in enumerate(tree.children):
+        if left != NO_CHILD:
+            begin[left], end[left] = begin[node], begin[node] + sizes[left]
+            begin[right], end[right] = end[left], end[node]
+    order = np.argsort(begin[leaf_of_row], kind="stable").astype(INDEX)
+    return Reach(np.arange(n_rows, dtype=INDEX), order, begin, end)
+
+
+def leaf_of_rows(tree: Tree, reach: Reach) -> IndexArray:
+    """Return the leaf that each row reaches, aligned with ``reach.rows``."""
+    out = np.empty(reach.rows.size, dtype=INDEX)
+    leaves = np.flatnonzero(tree.is_leaf).astype(INDEX)
+    leaves = leaves[np.argsort(reach.begin[leaves], kind="stable")]
+    out[reach.order] = np.repeat(leaves, reach.sizes[leaves])
+    return out
+
+
+def leaf_scores(tree: Tree, X: Rows, reach: Reach) -> tuple[OffsetArray, ParamArray, IndexArray]:
+    """Score the classes of the leaf that each row reaches.
+
+    Returns
+    -------
+    ptr, scores : ragged
+        Row ``i`` of ``reach.rows`` has ``scores[ptr[i]:ptr[i + 1]]``.
+    leaves : ndarray of shape (n_rows,)
+        Its leaf, whose ``class_ids`` the scores are for.
+    """
+    leaves = leaf_of_rows(tree, reach)
+    ptr = np.zeros(leaves.size + 1, dtype=OFFSET)
+    np.cumsum(np.diff(tree.class_ptr)[leaves], out=ptr[1:])
+    scores = np.empty(ptr[-1], dtype=PARAM)
+    score_groups(
+        X, reach.rows, reach.order, reach.begin, reach.end, tree.children, tree.class_ptr,
+        tree.feat_ptr, tree.feat_idx, tree.block_ptr, tree.block_val, tree.leaf_bias,
+        np.full(n_features_of(X), -1, dtype=INDEX), ptr, scores,
+    )  # fmt: skip
+    return ptr, scores, leaves
+
+
+def losses(tree: Tree, X: Rows, y: IndexArray, reach: Reach) -> tuple[AccumArray, BoolArray]:
+    """Return cross-entropy (∞ where the leaf lacks the class) and 0/1 outcome of routed rows.
+
+    ``y`` is indexed by row id; the results are aligned with ``reach.rows``.
+    """
+    cross_entropy = np.empty(reach.rows.size, dtype=ACCUM)
+    correct = np.empty(reach.rows.size, dtype=np.bool_)
+    group_losses(
+        X, reach.rows, y, reach.order, reach.begin, reach.end, tree.children, tree.class_ptr,
+        tree.class_ids, tree.feat_ptr, tree.feat_idx, tree.block_ptr, tree.block_val,
+        tree.leaf_bias, np.full(n_features_of(X), -1, dtype=INDEX), cross_entropy, correct,
+    )  # fmt: skip
+    return cross_entropy, correct
+
+
+def losses_from(
+    tree: Tree, X: Rows, y: IndexArray, rows: IndexArray, start: int
+) -> tuple[AccumArray, BoolArray]:
+    """Route rows down from a node and return their losses there, aligned with ``rows``."""
+    return losses(tree, X, y, route(tree, X, rows, start))
+
+
+def leaf_losses(
+    leaf: Leaf, X: Rows, y: IndexArray, rows: IndexArray
+) -> tuple[AccumArray, BoolArray]:
+    """Return the losses of rows at one leaf."""
+    cross_entropy = np.empty(rows.size, dtype=ACCUM)
+    correct = np.empty(rows.size, dtype=np.bool_)
+    group_losses(
+        X, rows, y, np.arange(rows.size, dtype=INDEX), np.zeros(1, INDEX),
+        np.full(1, rows.size, INDEX), np.full((1, 2), NO_CHILD, INDEX), _whole(leaf.classes),
+        leaf.classes, _whole(leaf.features), leaf.features, _whole(leaf.weights),
+        leaf.weights.ravel(), leaf.bias, np.full(n_features_of(X), -1, dtype=INDEX),
+        cross_entropy, correct,
+    )  # fmt: skip
+    return cross_entropy, correct
+
+
+def _whole(array: AnyArray) -> OffsetArray:
+    """Return the offsets of a single node that owns all of an array."""
+    return np.array([0, array.size], dtype=OFFSET)
+
+
+def router_scores(router: Router, X: Rows, rows: IndexArray) -> ParamArray:
+    """Return w·x + b of each row: its logarithmic odds of going right."""
+    out = np.empty(rows.size, dtype=PARAM)
+    score_router(
+        X, rows, router.features, router.weights, np.float32(router.bias),
+        np.zeros(n_features_of(X), dtype=PARAM), np.arange(rows.size, dtype=INDEX), out,
+    )  # fmt: skip
+    return out
+
+
+def choose_child(router: Router, X: Rows, rows: IndexArray) -> IndexArray:
+    """Return 0 (left) or 1 (right) for each row."""
+    return (router_scores(router, X, rows) >= 0.0).astype(INDEX)

@@ -1,0 +1,331 @@
+"""Adaptive growth: leaf expansions between runs of TAO (paper 000, figure 1, right).
+
+A round tries to replace every leaf by a small tree with thinner leaves, fitted on the rows that
+reach the leaf; keeps those that err hardly more there; and optimises the whole tree again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from thinleaf._dtypes import INDEX, IndexArray
+from thinleaf.execution import Executor, SerialExecutor
+from thinleaf.model.routing import Reach, all_rows, leaf_losses, route
+from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.prune import prune
+from thinleaf.softmaxtree.growth.round_record import Effort, RoundRecord, measure
+from thinleaf.softmaxtree.tao import Progress, Settings, TrainingData, optimize
+
+_NO_NEW_ROUND = ("interrupted", "seconds", "no leaf expands", "depth")
+"""What leaves the last round incomplete, or is found after it."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a tree grows, and when it stops.
+
+    Attributes
+    ----------
+    contraction : float
+        α: a leaf of k classes is replaced by leaves of αk.
+    tolerance : float
+        ρ: how many times the leaf's errors its replacement may make.
+    depth : int
+        Of a replacement.
+    init : Init
+        How a replacement starts.
+    local_sweeps, sweeps : int
+        At the most, over a replacement and over the whole tree in each round.
+    max_rounds, max_depth, max_leaves : int, optional
+    max_seconds : float, optional
+    patience : int
+        Rounds without a lower validation error, if there is one.
+    """
+
+    contraction: float
+    tolerance: float
+    depth: int
+    init: Init
+    local_sweeps: int
+    sweeps: int
+    max_rounds: int | None = None
+    max_depth: int | None = None
+    max_leaves: int | None = None
+    max_seconds: float | None = None
+    patience: int = 3
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A tree between two rounds, and all that the next one needs to know.
+
+    Attributes
+    ----------
+    tree : Tree
+    leaf_limits : ndarray of shape (n_nodes,)
+        The most classes that each leaf may hold.
+    solved, refused : dict
+        Fingerprints: of the problem that a node's parameters solve, and of that at which a leaf
+        could not grow. It is tried again when the two differ.
+    history : tuple of RoundRecord
+        Round 0 is the initial tree.
+    best : Tree, optional
+        Of the round with the lowest validation error, else of the last one.
+    ended : str, optional
+        Why there is no further round.
+    """
+
+    tree: Tree
+    leaf_limits: IndexArray
+    solved: dict[int, bytes] = field(default_factory=dict)
+    refused: dict[int, bytes] = field(default_factory=dict)
+    history: tuple[RoundRecord, ...] = ()
+    best: Tree | None = None
+    ended: str | None = None
+
+
+def grow(
+    start: InitialTree | Grown,
+    data: TrainingData,
+    settings: Settings,
+    growth: Growth,
+    executor: Executor,
+    seed: np.random.SeedSequence,
+    *,
+    validation: TrainingData | None = None,
+    after_round: Callable[[Grown], None] | None = None,
+    progress: Progress | None = None,
+) -> Grown:
+    """Fit a tree, then grow it until no leaf expands, a limit is reached, or Ctrl-C.
+
+    Parameters
+    ----------
+    start : InitialTree or Grown
+        What to fit first, with ``settings.leaf_limits``; or what an earlier run had reached.
+    seed : SeedSequence
+        The randomness of a replacement depends on it, the round and the leaf.
+    validation : TrainingData, optional
+        Rows by whose error the best round is kept.
+    after_round : callable, optional
+        Called with the outcome of each complete round, the initial fit included.
+    progress : callable, optional
+        Called after each sweep over the whole tree.
+    """
+    work = _Work(data, settings, growth, executor, validation, progress)
+    if isinstance(start, InitialTree):
+        grown = work.reoptimise(Grown(start.tree, settings.leaf_limits), start.assignment)
+    else:
+        grown = work.resume(start)
+    n_told = 0
+    while True:
+        try:
+            new = len(grown.history) > n_told and grown.ended not in _NO_NEW_ROUND
+            if new and after_round is not None:
+                after_round(grown)
+            n_told = len(grown.history)
+            if grown.ended is not None:
+                return grown
+            grown = work.one_round(grown, node_seed(seed, len(grown.history)))
+        except KeyboardInterrupt:
+            return replace(grown, ended="interrupted")
+
+
+@dataclass
+class _Work:
+    """What stays the same from round to round."""
+
+    data: TrainingData
+    settings: Settings
+    growth: Growth
+    executor: Executor
+    validation: TrainingData | None
+    progress: Progress | None
+    began: float = field(default_factory=time.perf_counter)
+
+    def one_round(self, grown: Grown, seed: np.random.SeedSequence) -> Grown:
+        """Try to replace every leaf, and optimise the tree if some could be."""
+        started = time.perf_counter()
+        tree, growth = grown.tree, self.growth
+        reach = route(tree, self.data.X)
+        leaves = growing_leaves(grown, reach, growth)
+        attempt = partial(expand_leaf, tree, self.data, reach, self.settings, growth, seed)
+
+        def in_time(leaf: int) -> Tree | None:
+            return None if self._out_of_time() else attempt(leaf)
+
+        subtrees = self.executor.map(in_time, leaves, [float(reach.sizes[j]) for j in leaves])
+        if self._out_of_time():  # some leaves have not been tried
+            return replace(grown, ended="seconds")
+        found = {j: s for j, s in zip(leaves, subtrees, strict=True) if s is not None}
+        accepted = within_limit(tree, found, reach, growth)
+        if found and not accepted:
+            return replace(grown, ended="leaves")
+        if not accepted:
+            others = growing_leaves(grown, reach, replace(growth, max_depth=None))
+            return replace(grown, ended="no leaf expands" if others == leaves else "depth")
+        refused = {j: grown.solved[j] for j in leaves if j in grown.solved and j not in found}
+        expanded = accept(grown, accepted, refused, growth)
+        effort = (len(accepted), len(leaves), time.perf_counter() - started)
+        return self.reoptimise(expanded, None, effort)
+
+    def reoptimise(
+        self,
+        grown: Grown,
+        assignment: IndexArray | None,
+        effort: tuple[int, int, float] = (0, 0, 0.0),
+    ) -> Grown:
+        """Run TAO over the whole tree, cut what no row needs, and write the round down."""
+        started = time.perf_counter()
+        result = optimize(
+            grown.tree,
+            self.data,
+            replace(self.settings, leaf_limits=grown.leaf_limits),
+            self.executor,
+            max_sweeps=self.growth.sweeps,
+            assignment=assignment,
+            solved=grown.solved,
+            progress=self.progress,
+            stop=self._out_of_time,
+        )
+        tree, kept = prune(result.tree, route(result.tree, self.data.X).sizes > 0)
+        renumbered = {int(old): new for new, old in enumerate(kept)}
+        now = time.perf_counter()
+        record = measure(
+            tree,
+            self.data,
+            self.validation,
+            self.settings.objective,
+            Effort(len(grown.history), *effort, now - started, now - self.began, result.history),
+        )
+        after = Grown(
+            tree,
+            grown.leaf_limits[kept],
+            {renumbered[i]: f for i, f in result.solved.items() if i in renumbered},
+            {renumbered[i]: f for i, f in grown.refused.items() if i in renumbered},
+            (*grown.history, record),
+        )
+        best = tree if best_round(after.history) == record.round else grown.best
+        return replace(after, best=best, ended=self._ended(after, result.ended))
+
+    def resume(self, grown: Grown) -> Grown:
+        """Go on from an earlier run, under today's limits."""
+        self.began -= grown.history[-1].seconds
+        return replace(grown, ended=self._ended(grown, "sweeps"))
+
+    def _out_of_time(self) -> bool:
+        limit = self.growth.max_seconds
+        return limit is not None and time.perf_counter() - self.began >= limit
+
+    def _ended(self, grown: Grown, sweeps_ended: str) -> str | None:
+        """Return the limit that the tree has reached."""
+        growth, n_rounds = self.growth, len(grown.history) - 1
+        if sweeps_ended == "interrupted":
+            return "interrupted"
+        if self._out_of_time():
+            return "seconds"
+        if growth.max_rounds is not None and n_rounds >= growth.max_rounds:
+            return "rounds"
+        if growth.max_leaves is not None and grown.tree.n_leaves >= growth.max_leaves:
+            return "leaves"
+        if self.validation is not None and n_rounds - best_round(grown.history) >= growth.patience:
+            return "patience"
+        return None
+
+
+def best_round(history: Sequence[RoundRecord]) -> int:
+    """Return the round with the lowest validation error, or the last if none was measured."""
+    errors = [math.inf if r.validation_error is None else r.validation_error for r in history]
+    return int(np.argmin(errors)) if math.isfinite(errors[-1]) else len(history) - 1
+
+
+def growing_leaves(grown: Grown, reach: Reach, growth: Growth) -> list[int]:
+    """Return the leaves with more than one class that may go deeper and were not just refused."""
+    tree = grown.tree
+    wide = tree.is_leaf & (np.diff(tree.class_ptr) > 1) & (reach.sizes > 1)
+    if growth.max_depth is not None:
+        wide &= tree.node_depth + growth.depth <= growth.max_depth
+    return [
+        j
+        for j in np.flatnonzero(wide).tolist()
+        if j not in grown.refused or grown.refused[j] != grown.solved.get(j)
+    ]
+
+
+def expand_leaf(
+    tree: Tree,
+    data: TrainingData,
+    reach: Reach,
+    settings: Settings,
+    growth: Growth,
+    seed: np.random.SeedSequence,
+    leaf: int,
+) -> Tree | None:
+    """Return a small tree to replace a leaf by, or None if none errs within the tolerance."""
+    local = data.take(reach.of(leaf))
+    old = tree.leaf(leaf)
+    start = initial_tree(local, growth.depth, growth.init, node_seed(seed, leaf))
+    # its leaves start from the rows of the old one, and keep those of their classes
+    subtree = start.tree.replace({int(i): old for i in np.flatnonzero(start.tree.is_leaf)})
+    limits = np.full(subtree.n_nodes, contracted(old.classes.size, growth.contraction), dtype=INDEX)
+    result = optimize(
+        subtree,
+        local,
+        replace(settings, leaf_limits=limits),
+        SerialExecutor(),
+        max_sweeps=growth.local_sweeps,
+        assignment=start.assignment,
+    )
+    if result.ended == "interrupted":  # optimize would end with a usable tree: here growth must end
+        raise KeyboardInterrupt
+    _, correct = leaf_losses(old, local.X, local.y, all_rows(local.X))
+    error_before = 1.0 - local.weight[correct].sum() / local.weight.sum()
+    error_after = result.history[result.best_sweep - 1].train_error
+    if error_after > growth.tolerance * error_before + 1e-12:
+        return None
+    pruned, _ = prune(result.tree, route(result.tree, local.X).sizes > 0)
+    return pruned if pruned.n_leaves > 1 else None
+
+
+def contracted(n_classes: int, contraction: float) -> int:
+    """Return αk, at least 1 and below k."""
+    return max(1, min(n_classes - 1, math.floor(contraction * n_classes + 1e-9)))
+
+
+def within_limit(
+    tree: Tree, found: dict[int, Tree], reach: Reach, growth: Growth
+) -> dict[int, Tree]:
+    """Return the replacements; if that would be too many leaves, those of the most rows."""
+    if growth.max_leaves is None:
+        return found
+    room = growth.max_leaves - tree.n_leaves
+    chosen = {}
+    for leaf in sorted(found, key=lambda leaf: (-int(reach.sizes[leaf]), leaf)):
+        if found[leaf].n_leaves - 1 <= room:
+            room -= found[leaf].n_leaves - 1
+            chosen[leaf] = found[leaf]
+    return chosen
+
+
+def accept(
+    grown: Grown, subtrees: dict[int, Tree], refused: dict[int, bytes], growth: Growth
+) -> Grown:
+    """Return the tree with its accepted expansions."""
+    limits, new_limits = grown.leaf_limits.copy(), []
+    for leaf, subtree in sorted(subtrees.items()):
+        # the old leaf's too, should its subtree be pruned to a leaf again
+        limits[leaf] = contracted(grown.tree.leaf(leaf).classes.size, growth.contraction)
+        new_limits.append(np.full(subtree.n_nodes - 1, limits[leaf]))
+    return replace(
+        grown,
+        tree=grown.tree.graft(subtrees),
+        leaf_limits=np.concatenate([limits, *new_limits]).astype(INDEX),
+        solved={i: f for i, f in grown.solved.items() if i not in subtrees},
+        refused={i: f for i, f in (grown.refused | refused).items() if i not in subtrees},
+    )

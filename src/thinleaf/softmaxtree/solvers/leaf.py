@@ -1,0 +1,72 @@
+"""Leaf solver: k-class softmax regression with ℓ₁ and ridge penalties, sample weights, free biases.
+
+One objective, two algorithms: coordinate descent where rows are sparse, a quasi-Newton method at
+the speed of matrix products where they are dense.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thinleaf._dtypes import PARAM, ParamArray
+from thinleaf.arrays.rows import CSC, n_local_features
+from thinleaf.softmaxtree.solvers.leaf_descent import newton_descent
+from thinleaf.softmaxtree.solvers.leaf_quasi_newton import quasi_newton
+from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
+
+_QUASI_STEPS = 10
+"""Quasi-Newton iterations that count as one Newton step of ``Precision.max_iter``."""
+
+
+def solve_softmax(
+    problem: NodeProblem,
+    warm_start: tuple[ParamArray, ParamArray] | None = None,
+    precision: Precision | None = None,
+) -> NodeSolution:
+    """Minimise Σ sᵢ (log Σ_c exp(w_c·xᵢ + b_c) - w_y·xᵢ - b_y) + l1·‖W‖₁ + ridge/2·‖W‖².
+
+    Parameters
+    ----------
+    problem : NodeProblem
+    warm_start : tuple of (weights of shape (n_features, k), bias of shape (k,)), optional
+    precision : Precision, optional
+
+    Returns
+    -------
+    NodeSolution
+        With ``weights`` of shape (n_features, k). A one-class problem has no weights to learn: its
+        solution is zero.
+    """
+    precision = precision or Precision()
+    X, k = problem.X, problem.n_targets
+    n_features = n_local_features(X)
+    mass = np.bincount(problem.target, weights=problem.weight, minlength=k)
+    W = np.zeros((n_features, k), dtype=PARAM)
+    if k == 1 or mass.sum() <= 0.0:
+        return NodeSolution(W, np.zeros(k, PARAM), 0.0, 0, True)
+    share = mass / mass.sum()
+    # a class without weight gets a small finite start; the free bias then falls as it should
+    b = np.log(np.maximum(share, 1e-6)).astype(PARAM)
+    if warm_start is not None:
+        W[:], b[:] = warm_start
+    # weights of any magnitude: solve the problem scaled to mean weight one
+    scale = problem.weight.size / mass.sum()
+    occurring = share[share > 0.0]
+    null = max(-float(problem.weight.size * (occurring @ np.log(occurring))), 1e-6)
+    weight = (problem.weight * scale).astype(PARAM)
+    l1, ridge = problem.penalty.l1 * scale, problem.penalty.ridge * scale
+    enough, n_steps = precision.tol * null, precision.max_iter
+    if isinstance(X, CSC):
+        objective, n_iter, converged = newton_descent(
+            X, problem.target, weight, l1, ridge, W, b, enough, n_steps
+        )
+    else:
+        theta = np.concatenate([W.T.ravel(), b])
+        objective, n_iter, converged = quasi_newton(
+            X, problem.target, weight, l1, ridge, theta, k, enough, _QUASI_STEPS * n_steps
+        )
+        W = np.ascontiguousarray(theta[: W.size].reshape(k, n_features).T)
+        b = theta[W.size :]
+    if warm_start is not None and objective > null:  # it led nowhere
+        return solve_softmax(problem, None, precision)
+    return NodeSolution(W, b, float(objective / scale), n_iter, converged)

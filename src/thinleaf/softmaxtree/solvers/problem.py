@@ -1,0 +1,73 @@
+"""Plain data between the trainer and the node solvers: no tree, no state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thinleaf._dtypes import AccumArray, IndexArray, ParamArray
+from thinleaf.arrays.rows import Local
+from thinleaf.softmaxtree.objective import Penalty
+
+
+@dataclass(frozen=True)
+class Precision:
+    """When a solver stops.
+
+    Attributes
+    ----------
+    tol : float
+        The decrease that one more iteration promises, relative to the objective of the best
+        constant model, below which the problem counts as solved.
+    max_iter : int
+        Newton steps at the most.
+    """
+
+    tol: float = 1e-4
+    max_iter: int = 50
+
+
+@dataclass(frozen=True)
+class NodeProblem:
+    """A weighted classification problem on the rows and features that one node sees.
+
+    Attributes
+    ----------
+    X : Local
+        The rows: a matrix of shape (n_rows, n_features), or sparse columns.
+    target : ndarray of shape (n_rows,)
+        Class of each row, in 0..n_targets-1. For a router, 0 is left and 1 is right.
+    weight : ndarray of shape (n_rows,)
+        Nonnegative weight of each row.
+    n_targets : int
+        Number of classes; 2 for a router.
+    penalty : Penalty
+    """
+
+    X: Local
+    target: IndexArray
+    weight: AccumArray
+    n_targets: int
+    penalty: Penalty
+
+
+@dataclass(frozen=True)
+class NodeSolution:
+    """Weights over the problem's features, with the objective that they reach.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features, n_outputs)
+        One output for a router (its score is positive for the right child), else one a class.
+    bias : ndarray of shape (n_outputs,)
+    objective : float
+        Σ weightᵢ·lossᵢ + penalty, as tracked by the solver.
+    n_iter : int
+        Newton steps taken.
+    converged : bool
+    """
+
+    weights: ParamArray
+    bias: ParamArray
+    objective: float
+    n_iter: int
+    converged: bool

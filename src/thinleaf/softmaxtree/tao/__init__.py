@@ -1,0 +1,24 @@
+"""Tree Alternating Optimization: training a tree of fixed structure, one level at a time."""
+
+from thinleaf.softmaxtree.tao.loop import (
+    Progress,
+    SweepRecord,
+    TaoResult,
+    Validation,
+    error,
+    optimize,
+)
+from thinleaf.softmaxtree.tao.reduced import TrainingData, canonical
+from thinleaf.softmaxtree.tao.sweep import Settings
+
+__all__ = [
+    "Progress",
+    "Settings",
+    "SweepRecord",
+    "TaoResult",
+    "TrainingData",
+    "Validation",
+    "canonical",
+    "error",
+    "optimize",
+]

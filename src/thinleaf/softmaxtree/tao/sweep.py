@@ -1,0 +1,247 @@
+"""One pass of Tree Alternating Optimization, as in Algorithm 1 of paper 001.
+
+Levels from the deepest to the root; the nodes of a level are independent problems. A node's reach
+set is fixed for the whole pass, because its ancestors change after it. The loss of a row at the
+level just finished is what the level above needs, so each router only evaluates the child that a
+row did not take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from thinleaf._dtypes import ACCUM, AccumArray, AnyArray, BoolArray, IndexArray, ParamArray
+from thinleaf.execution import Executor, SerialExecutor
+from thinleaf.model.routing import Reach, choose_child, leaf_losses
+from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.softmaxtree.objective import Objective
+from thinleaf.softmaxtree.solvers.leaf import solve_softmax
+from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
+from thinleaf.softmaxtree.solvers.router import solve_logistic
+from thinleaf.softmaxtree.tao.overlap import Company
+from thinleaf.softmaxtree.tao.reduced import (
+    TrainingData,
+    as_leaf,
+    as_router,
+    care_set,
+    child_losses,
+    leaf_problem,
+    router_problem,
+    top_classes,
+    warm_leaf,
+    warm_router,
+)
+
+RouterSolver: TypeAlias = Callable[
+    [NodeProblem, tuple[ParamArray, float] | None, Precision], NodeSolution
+]
+LeafSolver: TypeAlias = Callable[
+    [NodeProblem, tuple[ParamArray, ParamArray] | None, Precision], NodeSolution
+]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a sweep minimises and how hard it tries.
+
+    Attributes
+    ----------
+    objective : Objective
+    leaf_limits : ndarray of shape (n_nodes,)
+        The most classes that each leaf may hold; ignored at routers.
+    precision : Precision
+        Of every node problem.
+    monotone : bool
+        Take a node's solution only if it does not raise the objective.
+    overlap : float, optional
+        The smallest path probability at which a row trains a node that it does not reach, from the
+        second sweep on; None: never.
+    solve_router, solve_leaf : callable
+        The node solvers.
+    """
+
+    objective: Objective
+    leaf_limits: IndexArray
+    precision: Precision = field(default_factory=Precision)
+    monotone: bool = False
+    overlap: float | None = None
+    solve_router: RouterSolver = solve_logistic
+    solve_leaf: LeafSolver = solve_softmax
+
+
+@dataclass
+class State:
+    """What a sweep hands to the next: each row's loss under the current tree, and what was solved.
+
+    Attributes
+    ----------
+    loss, correct : ndarray of shape (n_rows,)
+        At the node last optimised on each row's path; after a sweep, of the whole tree.
+    solved : dict
+        For each node, a fingerprint of the problem that its parameters solve.
+    """
+
+    loss: AccumArray
+    correct: BoolArray
+    solved: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, n_rows: int) -> State:
+        """Return the state before anything is known."""
+        return cls(np.full(n_rows, np.inf, dtype=ACCUM), np.zeros(n_rows, dtype=np.bool_))
+
+
+@dataclass(frozen=True)
+class NodeUpdate:
+    """The outcome of one node: new parameters (None: kept), losses of its rows, fingerprint."""
+
+    parameters: Router | Leaf | None
+    loss: AccumArray
+    correct: BoolArray
+    fingerprint: bytes | None
+    was_solved: bool
+
+
+def sweep(
+    tree: Tree,
+    data: TrainingData,
+    reach: Reach,
+    state: State,
+    settings: Settings,
+    executor: Executor,
+    near: Mapping[int, Company] | None = None,
+) -> tuple[Tree, int]:
+    """Optimise every node once; return the new tree and how many problems were solved."""
+    n_solved = 0
+    near = near or {}
+    for level in reversed(tree.levels()):
+        current = tree
+        nodes = [int(node) for node in level if reach.sizes[node] > 0]
+        # the root alone would leave the other workers idle: it gets them all
+        helpers = executor if len(nodes) == 1 else SerialExecutor()
+
+        def optimise(node: int, tree: Tree = current, helpers: Executor = helpers) -> NodeUpdate:
+            if tree.is_leaf[node]:
+                return fit_leaf(tree, node, data, reach, state, settings, near.get(node))
+            return fit_router(tree, node, data, reach, state, settings, helpers, near.get(node))
+
+        updates = executor.map(optimise, nodes, [float(reach.sizes[node]) for node in nodes])
+        changed: dict[int, Router | Leaf] = {}
+        for node, update in zip(nodes, updates, strict=True):
+            rows = reach.of(node)
+            state.loss[rows] = update.loss
+            state.correct[rows] = update.correct
+            n_solved += update.was_solved
+            if update.parameters is not None:
+                changed[node] = update.parameters
+            if update.fingerprint is None:
+                state.solved.pop(node, None)
+            else:
+                state.solved[node] = update.fingerprint
+        if changed:
+            tree = tree.replace(changed)
+    return tree, n_solved
+
+
+def fit_leaf(
+    tree: Tree,
+    node: int,
+    data: TrainingData,
+    reach: Reach,
+    state: State,
+    settings: Settings,
+    near: Company | None = None,
+) -> NodeUpdate:
+    """Fit the softmax of the most frequent classes of a leaf's reach set."""
+    rows = reach.of(node)
+    pupils, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
+    fingerprint = _fingerprint(pupils, weight)
+    if state.solved.get(node) == fingerprint:
+        return NodeUpdate(None, state.loss[rows], state.correct[rows], fingerprint, False)
+    objective = settings.objective
+    limit = int(settings.leaf_limits[node])
+    classes, inside, target = top_classes(data.y[pupils], weight, limit)
+    old = tree.leaf(node)
+    converged = True
+    if classes.size == 1:
+        leaf = Leaf.constant(int(classes[0]))
+    else:
+        problem, features = leaf_problem(
+            data, pupils[inside], target, weight[inside], classes.size, objective.leaves
+        )
+        warm = warm_leaf(old, features, classes) if old.features.size else None
+        solution = settings.solve_leaf(problem, warm, settings.precision)
+        leaf = as_leaf(solution, features, classes)
+        converged = solution.converged
+    loss, correct = _losses_at(leaf, rows, data, objective)
+    if settings.monotone:
+        old_loss, old_correct = _losses_at(old, rows, data, objective)
+        if _cost(leaf, loss, data.weight[rows], objective) > _cost(
+            old, old_loss, data.weight[rows], objective
+        ):
+            return NodeUpdate(None, old_loss, old_correct, fingerprint, True)
+    return NodeUpdate(leaf, loss, correct, fingerprint if converged else None, True)
+
+
+def fit_router(
+    tree: Tree,
+    node: int,
+    data: TrainingData,
+    reach: Reach,
+    state: State,
+    settings: Settings,
+    executor: Executor,
+    near: Company | None = None,
+) -> NodeUpdate:
+    """Fit the hyperplane that sends each row of the care set to its cheaper child."""
+    rows = reach.of(node)
+    pupils, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
+    objective = settings.objective
+    # the reach set lists the left child's rows, then the right child's
+    went = np.zeros(rows.size, dtype=np.int32)
+    went[reach.sizes[tree.children[node, 0]] :] = 1
+    known = (state.loss[rows], state.correct[rows])
+    losses = child_losses(tree, node, data, pupils, went, known, objective, executor)
+    care = care_set(losses, weight)
+    fingerprint = _fingerprint(pupils[care.positions], care.pseudolabel, care.weight)
+    old = tree.router(node)
+    if state.solved.get(node) == fingerprint or care.positions.size == 0:
+        kept = losses.choose(choose_child(old, data.X, rows))
+        return NodeUpdate(None, *kept, fingerprint, False)
+    problem, features = router_problem(data, pupils, care, objective.routers)
+    warm = warm_router(old, features) if old.features.size else None
+    solution = settings.solve_router(problem, warm, settings.precision)
+    router = as_router(solution, features)
+    chosen = choose_child(router, data.X, rows)
+    loss, correct = losses.choose(chosen)
+    if settings.monotone:
+        weight = data.weight[rows]
+        kept = losses.choose(choose_child(old, data.X, rows))
+        if _cost(router, loss, weight, objective) > _cost(old, kept[0], weight, objective):
+            return NodeUpdate(None, *kept, fingerprint, True)
+    converged = solution.converged
+    return NodeUpdate(router, loss, correct, fingerprint if converged else None, True)
+
+
+def _losses_at(
+    leaf: Leaf, rows: IndexArray, data: TrainingData, objective: Objective
+) -> tuple[AccumArray, BoolArray]:
+    cross_entropy, correct = leaf_losses(leaf, data.X, data.y, rows)
+    return objective.row_losses(cross_entropy, correct), correct
+
+
+def _cost(node: Router | Leaf, loss: AccumArray, weight: AccumArray, objective: Objective) -> float:
+    """Return the part of the objective that depends on one node."""
+    return float(loss @ weight) + objective.penalty(node)
+
+
+def _fingerprint(*arrays: AnyArray) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()

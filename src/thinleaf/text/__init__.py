@@ -1,0 +1,1 @@
+"""Texts as rows, and the recipes that model files carry."""
