@@ -580,16 +580,19 @@ class FrozenTree:
         raise ModelFileError("the model file is damaged: a leaf holds ids or weights out of range")
 
 
-def load(path: str | os.PathLike[str]) -> FrozenTree:
+def load(path: str | os.PathLike[str], *, mapped: bool = True) -> FrozenTree:
     """Open a model file.
 
     The file is mapped into memory, not read: a large one opens in milliseconds, and processes share
     its pages. Its structure is checked at once, each leaf when a row first reaches it. To save
-    another model under its name is safe, to change the file in place is not.
+    another model under its name is safe. To change the file in place, or to copy another one over
+    it, is not: the process would end by a signal. ``mapped=False`` reads a private copy instead.
 
     Parameters
     ----------
     path : path-like
+    mapped : bool
+        Whether to map the file, or to read all of it now.
 
     Returns
     -------
@@ -601,7 +604,7 @@ def load(path: str | os.PathLike[str]) -> FrozenTree:
         If the file is damaged, or is none of ours.
     """
     path = Path(path)
-    arrays, metadata = read_arrays(path)
+    arrays, metadata = read_arrays(path, mapped=mapped)
     try:
         return _from_file(arrays, metadata)
     except (TreeError, ValueError, KeyError, TypeError, OverflowError) as error:
