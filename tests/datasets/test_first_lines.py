@@ -1,4 +1,4 @@
-"""First lines of another format, and headers, are noticed; texts that only resemble them are not."""
+"""First lines of another format, and headers, are noticed; texts that resemble them are not."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_texts_that_only_resemble_a_format(lines, tmp_path):
 
 def test_the_format_to_give_is_named():
     recipe = Recipe(0, Layout("tsv"), raw=True)
-    with pytest.raises(DataFileError, match="like fastText, .*: give --format fasttext, or"):
+    with pytest.raises(DataFileError, match=r"like fastText, .*: give --format fasttext, or"):
         recipe.open(io.StringIO("__label__cat it purrs\n"))
     recipe = Recipe(0, Layout("fasttext"), raw=True)
-    with pytest.raises(DataFileError, match="like tab-separated, .*: give --format tsv, or"):
+    with pytest.raises(DataFileError, match=r"like tab-separated, .*: give --format tsv, or"):
         recipe.open(io.StringIO("cat\tit purrs\n" * 3))
     assert recipe.open(io.StringIO("it purrs\nit barks\n")).read_all().labels == [None, None]
 

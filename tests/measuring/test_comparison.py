@@ -28,7 +28,7 @@ from thinleaf import (
     SoftmaxForestClassifier,
     SoftmaxTreeClassifier,
 )
-from thinleaf.cli._estimator import MODELS
+from thinleaf.cli._parameters import MODELS
 from thinleaf.explain.frontier import pareto_front, plot_frontier
 from thinleaf.measuring import Entry, Split, compare, peers
 from thinleaf.measuring import run as running
@@ -459,9 +459,9 @@ def test_figures_need_matplotlib(files, monkeypatch):
 
 
 def test_all_models_can_be_named():
-    from thinleaf.cli.compare import _entries
+    from thinleaf.cli.compare import _entries, _parameters
 
-    entries = _entries("all", "all", [], 0)
+    entries = _entries(_parameters("all", [], 0), "all")
     assert [entry.name for entry in entries[: len(MODELS)]] == list(MODELS)
     assert entries[MODELS.index("huffman")].parameters["tree"] == "huffman"
     assert all(entry.peer for entry in entries[len(MODELS) :])

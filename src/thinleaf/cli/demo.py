@@ -14,7 +14,9 @@ from thinleaf.cli._output import Output
 def demo(
     rows: Annotated[
         int | None,
-        typer.Option(min=100, help="Train on the first rows only.", show_default="all"),
+        typer.Option(
+            metavar="N", min=100, help="Train on the first rows only.", show_default="all"
+        ),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
