@@ -159,6 +159,16 @@ def test_a_check_leaves_nothing(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("name", ["", "new/"])
+def test_what_is_no_name_of_a_file(tmp_path, monkeypatch, name):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for attempt in (write, check_writable):
+        with pytest.raises(FileNotFoundError, match="is no name of a file"):
+            attempt(name)
+    assert [path.name for path in tmp_path.rglob("*")] == ["here"]
+
+
 def test_a_name_that_is_too_long(tmp_path):
     with pytest.raises(OSError, match="cannot be written"):
         check_writable(tmp_path / ("x" * 5000))

@@ -53,6 +53,7 @@ TEXTS = [
     ["verse 3:16 says", "psalm 23:1 2:5"],
     ["Home | About", "Prices | Terms"],
     ["a | b:c"],
+    ["a | b at 12:30 exactly", "c | d:e"],
 ]
 
 
@@ -89,6 +90,19 @@ def test_the_format_to_give_is_named():
     with pytest.raises(DataFileError, match=r"like tab-separated, .*: give --format tsv, or"):
         recipe.open(io.StringIO("cat\tit purrs\n" * 3))
     assert recipe.open(io.StringIO("it purrs\nit barks\n")).read_all().labels == [None, None]
+
+
+def test_lines_without_labels_may_have_tabs():
+    recipe = Recipe(0, Layout("fasttext"), raw=True)
+    lines = ["label\ttext", "a\tb", "__label__c\td"]
+    assert recipe.open(io.StringIO("\n".join(lines)), labels="none").read_all().texts == lines
+    recipe = Recipe(0, Layout("tsv"), raw=True)
+    assert recipe.open(io.StringIO("\n".join(lines)), labels="none").read_all().texts == lines
+
+
+def test_lines_as_long_as_may_be():
+    for line in ("|" * 200_000, '"' + "x" * 200_000, ",a" * 100_000, "{" * 200_000):
+        assert evident_format([line] * 5) in (None, "csv")
 
 
 def test_rows_of_features_say_what_the_file_looks_like():

@@ -73,7 +73,9 @@ def _target(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
     """Return the path that links lead to, and what is known of the file if there is one."""
     try:
         found = os.stat(path)
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if not os.path.basename(path):  # "", or a directory that does not exist
+            raise FileNotFoundError(f"{str(path)!r} is no name of a file") from error
         return Path(os.path.realpath(path)), None
     except OSError as error:
         raise type(error)(f"{path} cannot be written: {error.strerror}") from error

@@ -16,7 +16,9 @@ from typing import Final
 
 from thinleaf.datasets.formats import (
     FEATURE_FORMATS,
+    TEXT_FORMATS,
     Format,
+    Labels,
     Layout,
     libsvm_indices,
     without_comment,
@@ -42,7 +44,7 @@ _FEW = 3
 
 _BEGINS_ITEM = re.compile("[0-9]+:")
 _TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}")
-_VW_VALUE = re.compile(r"\|.*\S:[+-]?[0-9.]+(?=\s|$)")
+_VW_VALUE = re.compile(r"[^\s:|]+:[+-]?[0-9.]+")
 # One word, a comma and no space, from either end of the line; "1,000 men" is a number.
 _LABEL_FIRST = re.compile(r"(?![0-9]{1,3},[0-9]{3}\b)[^\s,]+,(?=\S)")
 _LABEL_LAST = re.compile(r".*\S,[^\s,]+")
@@ -56,18 +58,21 @@ _TEXT_NAMES: Final = frozenset(
 _OTHER_NAMES: Final = frozenset(("id", "index", "weight", "split"))
 
 
-def refuse_other_format(name: str, lines: Sequence[str], layout: Layout) -> None:
-    """Raise :class:`DataFileError` if lines are evidently of another format than a layout's."""
+def refuse_other_format(name: str, lines: Sequence[str], layout: Layout, labels: Labels) -> None:
+    """Raise :class:`DataFileError` if lines are evidently of another format than a layout's.
+
+    Lines that have no label are the same in all formats of texts.
+    """
     lines = [line for line in lines if line.strip()]
     if not lines or (layout.format != "tsv" and could_be(layout.format, lines)):
         return
     found = evident_format(lines)
-    if found in (None, layout.format):
-        return
     own = layout.format
+    if found in (None, own) or (labels == "none" and found in TEXT_FORMATS):
+        return
     remedy = "write them so"
     if own not in FEATURE_FORMATS:
-        if found in ("fasttext", "tsv"):
+        if found in TEXT_FORMATS:
             remedy = f"give --format {found}"
         remedy += f", or {_option(own)} to take them as they are"
     raise DataFileError(
@@ -104,7 +109,7 @@ def evident_format(lines: Sequence[str]) -> str | None:
         return "fasttext"
     if _is_libsvm(lines):
         return "libsvm"
-    if len(lines) > 1 and could_be("vw", lines) and all(map(_VW_VALUE.search, lines)):
+    if len(lines) > 1 and could_be("vw", lines) and all(map(_has_vw_value, lines)):
         return "vw"
     if len(lines) < _FEW:
         return None
@@ -162,6 +167,10 @@ def _is_libsvm(lines: Sequence[str]) -> bool:
     return len(items) > 1 and not all(map(_TIME.fullmatch, items))
 
 
+def _has_vw_value(line: str) -> bool:
+    return any(map(_VW_VALUE.fullmatch, line.partition("|")[2].split()))
+
+
 def _is_csv(lines: Sequence[str]) -> bool:
     if any("\t" in line for line in lines):
         return False
@@ -169,6 +178,9 @@ def _is_csv(lines: Sequence[str]) -> bool:
         return True
     if not all('"' in line for line in lines[1:]):
         return False
-    widths = {len(fields) for fields in csv.reader(lines)}
+    try:
+        widths = {len(fields) for fields in csv.reader(lines)}
+    except csv.Error:
+        return False
     quoted = [line for line in lines[1:] if line.startswith('"') or ',"' in line]
     return len(widths) == 1 and widths != {1} and len(quoted) == len(lines) - 1

@@ -265,13 +265,13 @@ def open_examples(
         sample = [readable(number, raw) for number, raw in first_lines]
         layout = find_layout(lines.name, sample, format, zero_based, hashed, n_features)
         if check_lines:
-            refuse_other_format(lines.name, sample[:_CHECKED_LINES], layout)
+            refuse_other_format(lines.name, sample[:_CHECKED_LINES], layout, labels)
     except BaseException:
         lines.close()
         raise
     return ExampleReader(
         lines, first_lines, layout, labels, on_error, unknown_features, batch_size,
-        empty_batches, check_lines,
+        empty_batches, check_lines and labels != "none",
     )  # fmt: skip
 
 
