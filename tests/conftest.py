@@ -1,7 +1,14 @@
-"""One hypothesis profile for the whole suite, and the order of tests."""
+"""One hypothesis profile for the whole suite, the order of tests, and threads."""
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Threads of linear algebra that wait for a core which another process has take ten times as
+    # long. NumPy and PyTorch read this when they are imported, which is later.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 settings.register_profile(
     "thinleaf",
