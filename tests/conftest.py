@@ -20,6 +20,8 @@ settings.register_profile(
 settings.register_profile("deep", deadline=None, max_examples=1000)  # --hypothesis-profile=deep
 settings.load_profile("thinleaf")
 
+os.environ.setdefault("THINLEAF_SAY_COMPILING", "0")  # of processes whose standard error is read
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that compile for a minute: at the end, one process would wait."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -260,3 +262,19 @@ def test_compiled_code_is_stamped_with_all_that_may_be_in_it():
     for file in package.rglob("*.py"):
         if "kernels._jit import" in file.read_text() and file.name != "warmup.py":
             assert file in stamped, file
+
+
+def test_documents_list_the_decorators():
+    """The tables of the module and of the architecture page are those of the code."""
+    defined = {
+        name
+        for name, value in vars(_jit).items()
+        if inspect.isfunction(value)
+        and value.__module__ == _jit.__name__
+        and list(inspect.signature(value).parameters) == ["function"]
+    }
+    page = Path(__file__).parents[2] / "docs" / "architecture.md"
+    rows = re.findall(r"^\| `(\w+)` \|", page.read_text(), re.MULTILINE)
+    assert defined <= set(rows), defined - set(rows)
+    assert _jit.__doc__ is not None
+    assert set(re.findall(r"^`(\w+)` ", _jit.__doc__, re.MULTILINE)) == defined
