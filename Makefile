@@ -13,8 +13,8 @@ help: ## Show this help
 
 venv: $(VENV)/.created ## Create the virtual environment
 
-demo: $(VENV)/.installed-demo ## Train and explain a tree on ICD-10-CM diagnosis texts
-	@$(BIN)/python -m thinleaf.demo
+demo: $(VENV)/.installed-demo ## Trees beside a flat softmax on ICD-10-CM diagnosis texts
+	@$(BIN)/python -m thinleaf demo
 
 test: lint ## Lint, then run every test and doctest
 	$(BIN)/python -m pytest
