@@ -14,8 +14,8 @@ help: ## Show this help
 
 venv: $(VENV)/.created ## Create the virtual environment
 
-demo: $(VENV)/.installed-demo ## Train and explain a tree on ICD-10-CM diagnosis texts
-	@$(BIN)/python -m thinleaf.demo
+demo: $(VENV)/.installed-demo ## Trees beside a flat softmax on ICD-10-CM diagnosis texts
+	@$(BIN)/python -m thinleaf demo
 
 # mypy takes one core for a minute, so kernels are compiled meanwhile.
 test: $(VENV)/.installed-test ## Lint, then run every test and doctest, on all cores or on JOBS

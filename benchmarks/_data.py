@@ -66,6 +66,14 @@ def as_split(data: Dataset) -> Split:
     return Split.of(*parts, data.texts_train, data.texts_test)
 
 
+def held_out(data: Dataset, share: float) -> Dataset:
+    """Return a set whose test part is a share of the training rows, drawn at random; no texts."""
+    order = np.random.default_rng(0).permutation(data.y_train.size)
+    test, train = np.split(order, [int(share * order.size)])
+    X, y = data.X_train, data.y_train
+    return Dataset(data.name, X[train], y[train], X[test], y[test])
+
+
 def available(directory: Path, name: str) -> bool:
     """Whether the data directory holds the set."""
     needed = [name, PTB_VECTORS] if name == "ptb" else [name]

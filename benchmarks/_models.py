@@ -1,4 +1,4 @@
-"""What the tables say of a fitted tree."""
+"""What the tables say of a tree, as the library measures it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._data import Dataset
-from benchmarks._report import best_of, stopwatch
-from thinleaf.measuring import metrics
+from benchmarks._data import Dataset, as_split
+from thinleaf.measuring.measure import measure
+from thinleaf.measuring.systems import Ours
 
 COLUMNS = [
     "train error %",
@@ -25,35 +25,21 @@ COLUMNS = [
 SHORT = ["train error %", "test error %", "depth", "leaves", "mean k", "FLOPs", "µs a row", "fit s"]
 
 
-def fit(model: Any, data: Dataset) -> tuple[Any, float]:
-    """Fit a model on the training part; return it and the seconds that took."""
-    with stopwatch() as watch:
-        model.fit(data.X_train, data.y_train)
-    return model, watch.seconds
-
-
 def fit_figures(model: Any, data: Dataset) -> dict[str, float]:
-    """Fit a model, and return its figures by column."""
-    return figures(*fit(model, data), data)
-
-
-def figures(model: Any, seconds: float, data: Dataset) -> dict[str, float]:
-    """Return the figures of a fitted tree by column; µs are of a batch on one thread."""
-    size = metrics.summarize(model.tree_)
-    top, _ = model.predict_topk(data.X_test, min(5, model.classes_.size))
-    train = np.mean(model.predict(data.X_train) != data.y_train)
-    batch = best_of(3, lambda: model.predict(data.X_test)) / len(data.y_test)
+    """Fit a model, and return its figures by column; µs are of a batch on one thread."""
+    split = as_split(data)
+    found = measure(Ours("", model), split)
     values = [
-        100 * train,
-        100 * np.mean(model.predict(data.X_test) != data.y_test),
-        100 * metrics.top_k_error(data.y_test, top),
-        size.depth,
-        size.n_leaves,
-        size.mean_leaf_classes,
-        model.mean_flops(data.X_test),
-        1e6 * batch,
-        model.freeze().nbytes / 1e6,
-        seconds,
+        100 * np.mean(model.predict(split.X_train) != split.y_train),
+        100 * found.error,
+        100 * found.top_k_error,
+        found.depth,
+        found.leaves,
+        found.mean_leaf_classes,
+        found.flops,
+        found.batch_us,
+        found.bytes / 1e6,
+        found.train_seconds,
     ]
     return dict(zip(COLUMNS, values, strict=True))
 

@@ -12,8 +12,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,28 +156,3 @@ def _processor() -> str:
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.processor() or "unknown processor"
-
-
-class Stopwatch:
-    """Seconds of a ``with`` block."""
-
-    seconds = 0.0
-
-
-@contextmanager
-def stopwatch() -> Iterator[Stopwatch]:
-    """Measure wall-clock seconds."""
-    watch = Stopwatch()
-    started = time.perf_counter()
-    yield watch
-    watch.seconds = time.perf_counter() - started
-
-
-def best_of(n_times: int, function: Callable[[], Any]) -> float:
-    """Return the shortest of some timings, in seconds."""
-    timings = []
-    for _ in range(n_times):
-        started = time.perf_counter()
-        function()
-        timings.append(time.perf_counter() - started)
-    return min(timings)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from thinleaf.measuring.latency import N_SINGLE, Stopwatch, single_latency
 from thinleaf.measuring.peers import vw_lines
 
 try:
@@ -16,17 +16,15 @@ try:
 except ImportError:
     vowpalwabbit = None
 
-N_SINGLE = 1000
-
 
 @dataclass(frozen=True)
 class VwRun:
-    """What a run gave; times in seconds, for all rows, and for one."""
+    """What a run gave; seconds are for all rows, microseconds for one."""
 
     predicted: np.ndarray
     train_seconds: float
     batch_seconds: float
-    single_seconds: float
+    single_us: float
     n_bytes: int
 
 
@@ -45,34 +43,30 @@ def run(
         _write(train_text, vw_lines(X, y), options)
         _write(test_text, vw_lines(X_test, np.zeros(X_test.shape[0])), options)
     command = f"{options} {_data(train_text)} --passes {n_passes} --holdout_off -f {model} --quiet"
-    started = time.perf_counter()
-    vowpalwabbit.Workspace(command).finish()
-    trained = time.perf_counter()
+    with Stopwatch() as training:
+        vowpalwabbit.Workspace(command).finish()
     answers = folder / "answers"
-    vowpalwabbit.Workspace(f"-t -i {model} {_data(test_text)} -p {answers} --quiet").finish()
-    tested = time.perf_counter()
+    with Stopwatch() as testing:
+        vowpalwabbit.Workspace(f"-t -i {model} {_data(test_text)} -p {answers} --quiet").finish()
     predicted = np.loadtxt(answers, dtype=np.float64).astype(int) - 1
     return VwRun(
         predicted,
-        trained - started,
-        tested - trained,
-        _single_seconds(model, X_test),
+        training.seconds,
+        testing.seconds,
+        _single_us(model, X_test),
         model.stat().st_size,
     )
 
 
-def _single_seconds(model: Path, X_test: object) -> float:
+def _single_us(model: Path, X_test: object) -> float:
     workspace = vowpalwabbit.Workspace(f"-t -i {model} --quiet")
     rows = X_test[:N_SINGLE]
     examples = [workspace.example(line) for line in vw_lines(rows, np.zeros(rows.shape[0]))]
-    started = time.perf_counter()
-    for example in examples:
-        workspace.predict(example)
-    seconds = (time.perf_counter() - started) / len(examples)
+    latency = single_latency(workspace.predict, [(example,) for example in examples])
     for example in examples:
         workspace.finish_example(example)
     workspace.finish()
-    return seconds
+    return latency.median
 
 
 def _write(text: Path, rows: Iterator[str], options: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks._data import load
-from benchmarks._report import arguments, best_of, stopwatch, table, write
+from benchmarks._models import COLUMNS, fit_figures
+from benchmarks._report import arguments, table, write
 from thinleaf import SoftmaxTreeClassifier
-from thinleaf.measuring import metrics
+from thinleaf.measuring.latency import Stopwatch
 
 SETTINGS = {
     "overlap": None,
@@ -27,24 +28,6 @@ GROWTH_SWEEPS = 4
 GROWTH = (8, 4, 2, 1)
 
 
-def report(name: str, clf, data, seconds: float) -> list:
-    """Return a table row."""
-    labels, _ = clf.predict_topk(data.X_test, 5)
-    size = metrics.summarize(clf.tree_)
-    return [
-        name,
-        100 * (1 - clf.score(data.X_train, data.y_train)),
-        100 * (1 - clf.score(data.X_test, data.y_test)),
-        100 * metrics.top_k_error(data.y_test, labels),
-        clf.mean_flops(data.X_test),
-        size.n_leaves,
-        size.mean_leaf_classes,
-        size.n_bytes / 1e6,
-        1e6 * best_of(3, lambda: clf.predict(data.X_test)) / len(data.y_test),
-        seconds,
-    ]
-
-
 def flat_ridge(data) -> float:
     """Choose the flat softmax's ridge on a fifth of the training rows, held out from another."""
     rng = np.random.default_rng(0)
@@ -60,7 +43,7 @@ def flat_ridge(data) -> float:
 
 def fit_seconds(X, y, n_jobs: int, sweeps: int) -> float:
     """Return the seconds of a fit."""
-    with stopwatch() as watch:
+    with Stopwatch() as watch:
         SoftmaxTreeClassifier(**SETTINGS, max_sweeps=sweeps, n_jobs=n_jobs).fit(X, y)
     return watch.seconds
 
@@ -71,20 +54,12 @@ def main() -> None:
     data = load(options.data, "fontglyph1000")
     fit_seconds(data.X_train[:3000], data.y_train[:3000], 1, 2)  # compiles
 
-    rows = []
-    with stopwatch() as watch:
-        tree = SoftmaxTreeClassifier(**SETTINGS, max_sweeps=SWEEPS, n_jobs=-1)
-        tree.fit(data.X_train, data.y_train)
-    rows.append(report("ST(k=60, depth 6)", tree, data, watch.seconds))
+    tree = SoftmaxTreeClassifier(**SETTINGS, max_sweeps=SWEEPS, n_jobs=-1)
     ridge = flat_ridge(data)
-    with stopwatch() as watch:
-        flat = SoftmaxTreeClassifier(**FLAT, leaf_ridge=ridge).fit(data.X_train, data.y_train)
-    rows.append(report(f"flat softmax, ridge {ridge}", flat, data, watch.seconds))
-    quality = table(
-        ["model", "train error %", "test error %", "top-5 %", "FLOPs", "leaves", "mean k", "MB",
-         "µs a row (batch)", "fit s"],
-        rows,
-    )  # fmt: skip
+    flat = SoftmaxTreeClassifier(**FLAT, leaf_ridge=ridge)
+    models = {"ST(k=60, depth 6)": tree, f"flat softmax, ridge {ridge}": flat}
+    rows = [[name, *fit_figures(model, data).values()] for name, model in models.items()]
+    quality = table(["model", *COLUMNS], rows)
 
     timings = []
     for _ in range(2):  # alternately, because machines drift
@@ -105,7 +80,7 @@ def main() -> None:
         "fontglyph1000: 97,000 rows, 256 features, 1,000 classes",
         f"Settings: `{SETTINGS}`, {SWEEPS} sweeps; chosen on a validation part of the training "
         "data. The flat softmax is the same solver at depth 0; its ridge was the best of "
-        f"{FLAT_RIDGES} on held-out training rows.",
+        f"{FLAT_RIDGES} on held-out training rows. µs are of a batch.",
         quality,
         f"Threads ({THREAD_SWEEPS} sweeps, whole fit with initialisation):",
         threads,

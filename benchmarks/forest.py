@@ -11,22 +11,19 @@ peers out. Peers are near their default settings; those that are not installed a
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks._data import Dataset, as_split, available, load
-from benchmarks._report import arguments, best_of, stopwatch, table, write
+from benchmarks._data import as_split, available, held_out, load
+from benchmarks._report import arguments, table, write
 from benchmarks.peers import FORESTS, peers, row
 from thinleaf import SoftmaxForestClassifier
 from thinleaf.cli._estimator import parse_assignment
 from thinleaf.measuring import Split
-from thinleaf.measuring.measure import N_SINGLE
+from thinleaf.measuring.latency import N_PASSES, N_SINGLE, Stopwatch, model_latencies, prepared_rows
 from thinleaf.measuring.peers import Peer
-from thinleaf.measuring.systems import Ours
-from thinleaf.model.frozen import FrozenTree
 
 SEEDS = {"letter": 5}
 PEERS = ["", "error %", "single µs", "batch µs", "bytes", "train s"]
@@ -62,7 +59,7 @@ class Network(Peer):
 
     def samples(self, split, n):
         """Return rows."""
-        return [split.X_test[i].copy() for i in range(n)]
+        return prepared_rows(split.X_test, n)
 
     def one(self):
         """Return three products and an argmax."""
@@ -80,17 +77,6 @@ class Network(Peer):
         return sum(part.nbytes for part in (*self.W, *self.b))
 
 
-def held_out(data: Dataset) -> Dataset:
-    """Return a set whose test part is a fifth of the training rows."""
-    order = np.random.default_rng(0).permutation(len(data.y_train))
-    held, kept = order[: order.size // 5], order[order.size // 5 :]
-    return replace(
-        data,
-        X_train=data.X_train[kept], y_train=data.y_train[kept],
-        X_test=data.X_train[held], y_test=data.y_train[held],
-    )  # fmt: skip
-
-
 def forest(name: str, seed: int, n_trees: int, changes: dict[str, Any]) -> SoftmaxForestClassifier:
     """Return the forest of a set."""
     own = {k: changes.pop(k) for k in ("bootstrap", "max_features") if k in changes}
@@ -104,7 +90,7 @@ def curve(name: str, split: Split, options: argparse.Namespace) -> list[list[Any
     rest: dict[tuple[int, int], list[Any]] = {}
     for seed in range(options.seeds):
         changes = dict(map(parse_assignment, options.set_ or []))
-        with stopwatch() as watch:
+        with Stopwatch() as watch:
             model = forest(name, seed, options.trees, changes).fit(split.X_train, split.y_train)
         for part in model.freeze().prefixes():
             for beam in options.beams:
@@ -112,19 +98,10 @@ def curve(name: str, split: Split, options: argparse.Namespace) -> list[list[Any
                 error = 100 * float(np.mean(with_beam.predict(split.X_test) != split.y_test))
                 errors.setdefault(key, []).append(error)
                 if seed == 0:
-                    rest[key] = [*latencies(with_beam, split), part.nbytes, watch.seconds]
+                    times = [time.median for time in model_latencies(with_beam, split.X_test)]
+                    rest[key] = [*times, part.nbytes, watch.seconds]
                 print(seed, *key, error, *rest[key], flush=True)
     return [[*key, float(np.mean(e)), min(e), max(e), *rest[key]] for key, e in errors.items()]
-
-
-def latencies(model: FrozenTree, split: Split) -> list[float]:
-    """Return microseconds of a single prediction and of a row in a batch."""
-    ours = Ours("", None)
-    ours.predictor = model
-    samples, one = ours.samples(split, min(N_SINGLE, split.y_test.size)), ours.one()
-    single = best_of(7, lambda: [one(sample) for sample in samples]) / len(samples)
-    batch = best_of(3, lambda: model.predict(split.X_test)) / split.y_test.size
-    return [1e6 * single, 1e6 * batch]
 
 
 def main() -> None:
@@ -143,7 +120,7 @@ def main() -> None:
     options.trees = options.trees or FORESTS[options.set][1]
     options.seeds = options.seeds or SEEDS.get(options.set, 1)
     data = load(options.data, options.set)
-    data = held_out(data) if options.validate else data
+    data = held_out(data, 0.2) if options.validate else data
     split = as_split(data)
     curve_rows = curve(data.name, split, options)
     print(table(CURVE, curve_rows), flush=True)
@@ -151,9 +128,9 @@ def main() -> None:
         return
     head = (
         f"{split.y_train.size:,} rows, {split.n_classes:,} classes; trees: "
-        f"`{FORESTS[options.set][0]}`; {options.seeds} seed(s). Single: best of 7 passes over "
-        f"{N_SINGLE:,} test rows. The forest of m trees is the first m of the largest, whose "
-        "seconds of training are given."
+        f"`{FORESTS[options.set][0]}`; {options.seeds} seed(s). Single: median of {N_PASSES} "
+        f"passes over {N_SINGLE:,} test rows. The forest of m trees is the first m of the largest, "
+        "whose seconds of training are given."
     )
     others: list[list[Any]] = []
     network = [Network()] if Network().obstacle(split) is None else []

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks._data import _read_tsv
-from benchmarks._report import arguments, best_of, stopwatch, table, write
+from benchmarks._report import arguments, table, write
 from thinleaf import LabelTreeClassifier
 from thinleaf.labeltree.word_features import normalized
+from thinleaf.measuring.latency import Stopwatch, single_latency
 
 SETS = ("icd10cm", "debian_paths", "bible_verse")
 EPOCHS = {"icd10cm": 25, "debian_paths": 8, "bible_verse": 8}
@@ -110,8 +111,8 @@ class Tree:
         return float(np.mean((found if self.name_of is None else self.name_of[found]) == part.y))
 
     def single(self, part: Part) -> float:
-        texts, predict = part.texts[:N_SINGLE], self.clf.predict_one
-        return 1e6 * best_of(3, lambda: [predict(text) for text in texts]) / len(texts)
+        texts = [(text,) for text in part.texts[:N_SINGLE]]
+        return single_latency(self.clf.predict_one, texts).median
 
     def depth(self) -> float:
         return self.clf.model_.tree.mean_depth(self.clf.class_count_)
@@ -134,7 +135,7 @@ class FastText:
             self.name_of = names
             rows = zip(ids, part.lines, strict=True)
             path.write_text("".join(f"__label__{i} {line}" for i, line in rows), encoding="utf-8")
-            with stopwatch() as watch:
+            with Stopwatch() as watch:
                 self.model = fasttext.train_supervised(str(path), lr=rate, **(self.options | more))
         self.seconds = watch.seconds
         return self
@@ -148,10 +149,8 @@ class FastText:
         return float(np.mean(right))
 
     def single(self, part: Part) -> float:
-        lines, predict = part.lines[:N_SINGLE], self.model.f.predict
-        return 1e6 * best_of(
-            3, lambda: [predict(line, 1, 0.0, "strict") for line in lines]
-        ) / len(lines)  # fmt: skip
+        calls = [(line, 1, 0.0, "strict") for line in part.lines[:N_SINGLE]]
+        return single_latency(self.model.f.predict, calls).median
 
 
 class Tuning:
@@ -198,7 +197,7 @@ def precision(
         for arity, kind, hidden in product(options.arities, ("huffman", "learned"), (False, True)):
             system = Tree(hidden, tree=kind, arity=arity, dim=dim, epochs=epochs)
             rate = tuning((kind, arity, hidden), system, options.rates)
-            with stopwatch() as watch:
+            with Stopwatch() as watch:
                 system.fit(train, rate)
             yield [dim, f"{kind}, names hidden" if hidden else kind, arity, rate,
                    100 * system.accuracy(test), system.depth(), watch.seconds,
@@ -219,7 +218,7 @@ def speed(train: Part, test: Part, options: argparse.Namespace) -> Iterator[list
             yield ["fastText hs", 2, n_threads, rate, system.single(test)]
         for kind, arity in (("huffman", 2), ("learned", 2), ("learned", 5), ("learned", 20)):
             tree = Tree(tree=kind, arity=arity, dim=dim, epochs=epochs)
-            with stopwatch() as watch:
+            with Stopwatch() as watch:
                 tree.fit(train, 0.5, n_jobs=n_threads)
             yield [kind, arity, n_threads, n_words / watch.seconds, tree.single(test)]
 

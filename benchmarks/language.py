@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._report import arguments, stopwatch, table, write
+from benchmarks._report import arguments, table, write
 from thinleaf import LabelTreeLanguageModel
+from thinleaf.measuring.latency import Stopwatch
 
 STEMS = {"novels100": "novels", "ptb": "ptb"}
 KINDS = ("flat", "balanced", "clustering", "learned")
@@ -65,9 +66,9 @@ def main() -> None:
             found = {r: fitted(kind, r, tuning, options).perplexity(valid) for r in options.rates}
             print(kind, found, flush=True)
             rate = min(found, key=lambda r: found[r])
-        with stopwatch() as fit:
+        with Stopwatch() as fit:
             model = fitted(kind, rate, train, options)
-        with stopwatch() as watch:
+        with Stopwatch() as watch:
             scores = model.log_likelihood(test)
         n_batches = int(model.word_count_.sum()) * options.epochs / options.batch_size
         ms = 1000 * options.batch_size * watch.seconds / scores.size

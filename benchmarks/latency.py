@@ -7,19 +7,21 @@ sum over an array of the model's size reaches in the same run.
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks._data import Dataset, as_split, available, load
-from benchmarks._report import arguments, best_of, table, write
+from benchmarks._data import Dataset, available, load
+from benchmarks._report import arguments, table, write
 from benchmarks.adaptive_sets import TEXT
 from benchmarks.peers import LETTER
 from thinleaf import AdaptiveSoftmaxTreeClassifier, Tree
 from thinleaf import load as load_model
-from thinleaf.measuring.systems import Ours
+from thinleaf.measuring.latency import batch_latency, best_of, model_latencies
+from thinleaf.measuring.metrics import top_k_error
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.probability import Outside
@@ -35,27 +37,11 @@ GIGABYTE = 2**30
 
 def single_and_batch(data: Dataset, frozen: FrozenTree, flops: float) -> list[Any]:
     """Return µs of a single row, µs of a row in a batch, and its share of the roofline."""
-    ours = Ours("", None)
-    ours.predictor = frozen
-    samples = ours.samples(as_split(data), min(2000, len(data.y_test)))
-    one = ours.one()
-
-    def singles() -> None:
-        for sample in samples:
-            one(sample)
-
-    repeat = -(-N_BATCH // len(data.y_test))
-    X = data.X_test
-    if repeat > 1:
-        rows = np.tile(np.arange(len(data.y_test)), repeat)[:N_BATCH]
-        X = X[rows]
-    X = X[:N_BATCH]
-    single = best_of(9, singles) / len(samples)
-    batch = best_of(9, lambda: frozen.predict(X)) / X.shape[0]
+    single, batch = model_latencies(frozen, data.X_test[np.arange(N_BATCH) % len(data.y_test)])
     array = np.ones(max(frozen.nbytes // 4, 2**14), dtype=np.float32)
     bandwidth = array.nbytes / best_of(50, lambda: array.sum())
-    share = 4 * flops / bandwidth / batch
-    return [1e6 * single, 1e6 * batch, bandwidth / 1e9, 100 * share]
+    share = 4 * flops / bandwidth / (1e-6 * batch.median)
+    return [single.median, batch.median, bandwidth / 1e9, 100 * share]
 
 
 def beams(data: Dataset, frozen: FrozenTree) -> list[list[Any]]:
@@ -65,7 +51,7 @@ def beams(data: Dataset, frozen: FrozenTree) -> list[list[Any]]:
         model = frozen.with_beam(beam)
         error = 100 * float(np.mean(model.predict(data.X_test) != data.y_test))
         top, _ = model.predict_topk(data.X_test, 5)
-        top_error = 100 * float(1 - np.mean((top == data.y_test[:, None]).any(axis=1)))
+        top_error = 100 * top_k_error(data.y_test, top)
         single, batch, _, _ = single_and_batch(data, model, 0.0)
         out.append([beam, error, top_error, single, batch])
     return out
@@ -85,14 +71,13 @@ def layouts() -> list[list[Any]]:
             features = np.arange(n_features, dtype=np.int32)
             leaf = Leaf(np.arange(k, dtype=np.int32), features, W, np.zeros(k, np.float32))
             tree = Tree.build(np.array([[-1, -1]]), [leaf], n_features=n_features, n_classes=k)
-            seconds = []
+            times = []
             for blocks in (True, False):
                 packed = pack(tree, Outside.of(tree, None, 0.0), sparse=sparse, blocks=blocks)
                 model = FrozenTree(packed, np.arange(k))
-                model.predict(X)
-                seconds.append(best_of(30, lambda: model.predict(X)) / X.shape[0])  # noqa: B023
+                times.append(batch_latency(partial(model.predict, X), X.shape[0], 30).median)
             kind = f"{'sparse' if sparse else 'dense'} rows, {n_features} features, k = {k}"
-            rows.append([kind, density, 1e6 * seconds[0], 1e6 * seconds[1]])
+            rows.append([kind, density, *times])
     return rows
 
 
@@ -117,7 +102,7 @@ def opening() -> list[list[Any]]:
             path = Path(folder) / "model"
             FrozenTree(packed, np.arange(k)).save(path)
             load_model(path).predict_one(x)
-            opened = best_of(5, lambda: load_model(path))  # noqa: B023
+            opened = best_of(5, partial(load_model, path))
             first = best_of(5, lambda: load_model(path).predict_one(x))  # noqa: B023
             rows.append([path.stat().st_size / 1e6, 1e3 * opened, 1e3 * first])
     return rows

@@ -10,23 +10,19 @@ VW's has a router less than classes. Without vowpalwabbit, only our rows are mea
 from __future__ import annotations
 
 import tempfile
-import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from benchmarks import _vw
-from benchmarks._data import Dataset, load
+from benchmarks._data import Dataset, as_split, held_out, load
 from benchmarks._report import arguments, table, write
 from thinleaf import LOMTreeClassifier, OnlineOneVsAllClassifier, RecallTreeClassifier
-from thinleaf.model.frozen import FrozenTree
-
-N_SINGLE = 1000
-WARM_UP = 50
+from thinleaf.measuring.measure import measure
+from thinleaf.measuring.systems import Ours
 
 HEADERS = [
     "system",
@@ -96,69 +92,33 @@ COMPARISONS = {
 }
 
 
-def held_out(data: Dataset) -> Dataset:
-    """Return a tenth of the training rows as the test part."""
-    order = np.random.default_rng(0).permutation(data.y_train.size)
-    test, train = order[: order.size // 10], order[order.size // 10 :]
-    return replace(
-        data,
-        X_train=data.X_train[train],
-        y_train=data.y_train[train],
-        X_test=data.X_train[test],
-        y_test=data.y_train[test],
-    )
-
-
 def shuffled(data: Dataset) -> Dataset:
     """Return the training rows in a random order, the same for all systems and passes."""
     order = np.random.default_rng(1).permutation(data.y_train.size)
-    return replace(data, X_train=data.X_train[order], y_train=data.y_train[order])
+    X, y = data.X_train[order], data.y_train[order]
+    return Dataset(data.name, X, y, data.X_test, data.y_test)
 
 
 def our_row(data: Dataset, clf: Any, n_passes: int) -> list:
     """Train and measure one of our classifiers."""
     clf.set_params(n_passes=n_passes, shuffle=False)
-    type(clf)(**clf.get_params()).set_params(n_passes=1).fit(
-        data.X_train[:WARM_UP], data.y_train[:WARM_UP]
-    ).predict(data.X_test[:WARM_UP])  # compiles
-    started = time.perf_counter()
-    clf.fit(data.X_train, data.y_train)
-    trained = time.perf_counter()
-    frozen = clf.freeze()
-    frozen.predict(data.X_test[:WARM_UP])
-    began = time.perf_counter()
-    predicted = frozen.predict(data.X_test)
-    tested = time.perf_counter()
-    single = single_seconds(frozen, data.X_test[:N_SINGLE])
     changed = {
         key: value
         for key, value in clf.get_params().items()
         if value != type(clf)().get_params()[key] and key not in ("n_passes", "shuffle")
     }
     name = f"{type(clf).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+    system, split = Ours(name, clf), as_split(data)
+    system.rehearse(split)
+    figures = measure(system, split)
     return [
         f"`{name}`",
-        100 * float(np.mean(predicted != data.y_test)),
-        n_passes * data.y_train.size / (trained - started),
-        1e6 * single,
-        1e6 * (tested - began) / data.y_test.size,
-        frozen.nbytes / 1e6,
+        100 * figures.error,
+        n_passes * data.y_train.size / figures.train_seconds,
+        figures.single_us,
+        figures.batch_us,
+        figures.bytes / 1e6,
     ]
-
-
-def single_seconds(model: FrozenTree, X: Any) -> float:
-    """Return the time of one prediction for a row in memory."""
-    if sp.issparse(X):
-        parts = zip(X.indptr, X.indptr[1:], strict=False)
-        rows = [(X.indices[i:j].copy(), X.data[i:j].copy()) for i, j in parts]
-    else:
-        rows = [(np.ascontiguousarray(x),) for x in X]
-    predict = model.predict_one
-    predict(*rows[0])
-    started = time.perf_counter()
-    for row in rows:
-        predict(*row)
-    return (time.perf_counter() - started) / len(rows)
 
 
 def vw_row(data: Dataset, folder: Path, options: str, n_passes: int) -> list:
@@ -170,7 +130,7 @@ def vw_row(data: Dataset, folder: Path, options: str, n_passes: int) -> list:
         f"`vw {options}`",
         100 * float(np.mean(predicted != data.y_test)),
         n_passes * y.size / run.train_seconds,
-        1e6 * run.single_seconds,
+        run.single_us,
         1e6 * run.batch_seconds / data.y_test.size,
         run.n_bytes / 1e6,
     ]
@@ -185,7 +145,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="The number of unique classes")
     comparison = COMPARISONS[options.set]
     data = load(options.data, options.set)
-    data = shuffled(held_out(data) if options.validate else data)
+    data = shuffled(held_out(data, 0.1) if options.validate else data)
     rows = [our_row(data, clf, comparison.n_passes) for clf in comparison.ours]
     version = _vw.version()
     if version is not None:

@@ -7,15 +7,14 @@ the ``plot`` extra.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
 from benchmarks._data import load
 from benchmarks._report import RESULTS, arguments, table, write
-from benchmarks.online import N_SINGLE, single_seconds
 from thinleaf import RecallTreeClassifier
+from thinleaf.measuring.latency import Stopwatch, model_latencies
 
 COLUMNS = ("learning", "one prediction", "in a batch")
 
@@ -25,16 +24,11 @@ def measure(X: Any, y: np.ndarray, X_test: Any) -> list[float]:
     clf = RecallTreeClassifier()
     half = y.size // 2
     clf.partial_fit(X[:half], y[:half])
-    started = time.perf_counter()
-    clf.partial_fit(X[half:], y[half:])
-    learned = time.perf_counter() - started
-    frozen = clf.freeze()
-    single_seconds(frozen, X_test[:N_SINGLE])
-    single = min(single_seconds(frozen, X_test[:N_SINGLE]) for _ in range(3))
-    started = time.perf_counter()
-    frozen.predict(X_test)
-    batch = (time.perf_counter() - started) / X_test.shape[0]
-    return [1e6 * learned / (y.size - half), 1e6 * single, 1e6 * batch, float(clf.n_nodes_)]
+    with Stopwatch() as learning:
+        clf.partial_fit(X[half:], y[half:])
+    single, batch = model_latencies(clf.freeze(), X_test)
+    learning_us = 1e6 * learning.seconds / (y.size - half)
+    return [learning_us, single.median, batch.median, float(clf.n_nodes_)]
 
 
 def draw(n_classes: list[int], rows: list[list[float]]) -> None:

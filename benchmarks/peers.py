@@ -29,9 +29,10 @@ from thinleaf import (
 )
 from thinleaf.explain.frontier import pareto_front
 from thinleaf.measuring import Split
-from thinleaf.measuring.measure import N_SINGLE, measure
+from thinleaf.measuring.latency import N_PASSES, N_SINGLE
+from thinleaf.measuring.measure import measure
 from thinleaf.measuring.peers import PEERS, Peer
-from thinleaf.measuring.systems import Ours, System
+from thinleaf.measuring.systems import Ours, Refrozen, System
 
 COLUMNS = ["", "error %", "single µs", "batch µs", "bytes", "train s", "front"]
 LETTER = {
@@ -116,35 +117,21 @@ def is_ours(name: str) -> bool:
     return name.startswith(OUR_NAMES)
 
 
-class OtherBeam(Ours):
-    """A model that has been fitted, with another beam."""
-
-    def rehearse(self, split: Split) -> None:
-        """Do nothing: it has been called."""
-
-    def fit(self, split: Split) -> None:
-        """Freeze it anew."""
-        self.predictor = self.model.freeze(beam=self.beam)
+def with_beam(name: str, model: Any, beam: int) -> Refrozen:
+    """Return a tree that is fitted before, with a beam."""
+    return Refrozen(f"{name}, beam {beam}", model, lambda frozen: frozen.with_beam(beam))
 
 
-class Prefix(Ours):
-    """The first trees of a forest that has been fitted."""
-
-    def __init__(self, model: Any, n_trees: int, beam: int = 1, temperature: float = 1.0) -> None:
-        trees = "1 tree" if n_trees == 1 else f"{n_trees} trees"
-        path = f", beam {beam}" if beam > 1 else ""
-        path += f", temperature {temperature:g}" if temperature != 1.0 else ""
-        super().__init__(f"forest, {trees}{path}", model, beam)
-        self.n_trees = n_trees
-        self.temperature = temperature
-
-    def rehearse(self, split: Split) -> None:
-        """Do nothing: it has been called."""
-
-    def fit(self, split: Split) -> None:
-        """Take the first trees."""
-        model = self.model.freeze().with_beam(self.beam, temperature=self.temperature)
-        self.predictor = model.prefix(self.n_trees)
+def first_trees(model: Any, n_trees: int, beam: int = 1, temperature: float = 1.0) -> Refrozen:
+    """Return the first trees of a forest that is fitted before."""
+    name = "forest, 1 tree" if n_trees == 1 else f"forest, {n_trees} trees"
+    name += f", beam {beam}" if beam > 1 else ""
+    name += f", temperature {temperature:g}" if temperature != 1.0 else ""
+    return Refrozen(
+        name,
+        model,
+        lambda frozen: frozen.with_beam(beam, temperature=temperature).prefix(n_trees),
+    )
 
 
 def forests(name: str) -> list[Ours]:
@@ -158,8 +145,8 @@ def forests(name: str) -> list[Ours]:
     temperature = TEMPERATURES.get(name, 1.0)
     return [
         Ours(f"forest, {n} trees", forest),
-        *(Prefix(forest, m) for m in firsts),
-        *(Prefix(forest, m, beam, temperature) for m, beam in beams),
+        *(first_trees(forest, m) for m in firsts),
+        *(first_trees(forest, m, beam, temperature) for m, beam in beams),
     ]
 
 
@@ -173,7 +160,7 @@ def ours(name: str, with_forest: bool = True) -> list[Ours]:
         tree = AdaptiveSoftmaxTreeClassifier(random_state=0, n_jobs=1, **changes)
         models.append(Ours(f"AST, {variant}", tree))
         if name in TEXT_SETS:
-            models += [OtherBeam(f"AST, {variant}, beam {beam}", tree, beam) for beam in BEAMS]
+            models += [with_beam(f"AST, {variant}", tree, beam) for beam in BEAMS]
     models += forests(name) if with_forest else []
     models.append(Ours("Recall Tree", RecallTreeClassifier(random_state=0)))
     if name in TEXT_SETS:
@@ -208,7 +195,7 @@ def peers(name: str, split: Split) -> list[Peer]:
 def row(system: System, split: Split) -> list[Any]:
     """Return a row of the table."""
     figures = measure(system, split)
-    seconds = "as above" if isinstance(system, OtherBeam | Prefix) else figures.train_seconds
+    seconds = "as above" if isinstance(system, Refrozen) else figures.train_seconds
     latencies = [figures.single_us, figures.batch_us]
     return [system.name, 100 * figures.error, *latencies, figures.bytes, seconds]
 
@@ -251,7 +238,7 @@ def main() -> None:
             f"Ours and other libraries on {data.name}",
             f"{split.y_train.size:,} training and {split.y_test.size:,} test rows, "
             f"{split.n_classes:,} classes; one thread, one seed; "
-            f"single: best of up to 7 passes over {N_SINGLE:,} test rows. The first "
+            f"single: median of up to {N_PASSES} passes over {N_SINGLE:,} test rows. The first "
             f'{len(our_models)} are ours; those with "as above" are parts of a model above '
             "them, or it with a beam. The baselines that follow are this library's too, at their "
             "defaults; the other libraries are near their defaults, not tuned."

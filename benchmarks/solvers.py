@@ -13,9 +13,10 @@ import numpy as np
 
 from benchmarks import _peers
 from benchmarks._data import available, load
-from benchmarks._report import arguments, best_of, stopwatch, table, write
+from benchmarks._report import arguments, table, write
 from thinleaf.arrays.rows import as_rows
 from thinleaf.execution import executor_for
+from thinleaf.measuring.latency import Stopwatch, best_of
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree
 from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
@@ -99,7 +100,7 @@ def compare(case: Case) -> tuple[float, float, float, float, float]:
     peer = _peers.liblinear if case.kind == "router" else _peers.saga
     ours = solve_logistic if case.kind == "router" else solve_softmax
     reference = peer(case.problem)
-    with stopwatch() as watch:
+    with Stopwatch() as watch:
         peer(case.problem)
     seconds = watch.seconds if watch.seconds > 1.0 else best_of(3, lambda: peer(case.problem))
     goal = _peers.objective(case.problem, reference.weights, reference.bias)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import resource
-
-import numpy as np
-
-from benchmarks._data import load
-from benchmarks._report import arguments, best_of, stopwatch, table, write
+from benchmarks._data import as_split, load
+from benchmarks._report import arguments, table, write
 from thinleaf import SoftmaxTreeClassifier
 from thinleaf.measuring import metrics
+from thinleaf.measuring.measure import measure, peak_bytes
+from thinleaf.measuring.systems import Ours
 
 COMMON = {
     "absent": "zero_one",
@@ -39,32 +37,28 @@ SETTINGS = {
 def run(name: str, directory) -> list[str]:
     """Return the parts of the report of one set."""
     data = load(directory, name)
-    warm_up = np.unique(data.y_train)[:8]
-    few = np.flatnonzero(np.isin(data.y_train, warm_up))[:200]
-    SoftmaxTreeClassifier(depth=1, max_sweeps=1).fit(data.X_train[few], data.y_train[few])
-    with stopwatch() as watch:
-        clf = SoftmaxTreeClassifier(
-            **COMMON, **SETTINGS[name], random_state=0, n_jobs=-1, verbose=1
-        ).fit(data.X_train, data.y_train)
-    batch = 1e6 * best_of(3, lambda: clf.predict(data.X_test)) / len(data.y_test)
-    labels, _ = clf.predict_topk(data.X_test, 5)
+    settings = COMMON | SETTINGS[name]
+    clf = SoftmaxTreeClassifier(**settings, random_state=0, n_jobs=-1, verbose=1)
+    system, split = Ours(name, clf), as_split(data)
+    system.rehearse(split)
+    figures = measure(system, split)
     size = metrics.summarize(clf.tree_)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    memory = peak_bytes() / 2**30
     rows = [
         ["rows, features, classes", f"{data.X_train.shape[0]:,}, {data.X_train.shape[1]:,}, "
          f"{data.n_classes:,}"],
         ["train error %", 100 * clf.history_[clf.best_sweep_ - 1]["train_error"]],
-        ["test error %", 100 * (1 - clf.score(data.X_test, data.y_test))],
-        ["top-5 test error %", 100 * metrics.top_k_error(data.y_test, labels)],
-        ["FLOPs", clf.mean_flops(data.X_test)],
+        ["test error %", 100 * figures.error],
+        ["top-5 test error %", 100 * figures.top_k_error],
+        ["FLOPs", figures.flops],
         ["depth, leaves, mean k", f"{size.depth}, {size.n_leaves}, {size.mean_leaf_classes:.1f}"],
         ["model MB", size.n_bytes / 1e6],
         ["nonzero weights", size.n_nonzero],
-        ["µs a row (batch, 1 thread)", batch],
-        ["fit s (2 threads)", watch.seconds],
+        ["µs a row (batch, 1 thread)", figures.batch_us],
+        ["fit s (2 threads)", figures.train_seconds],
         ["peak memory GiB", memory],
     ]  # fmt: skip
-    return [f"## {name}", f"`{COMMON | SETTINGS[name]}`", table(["", ""], rows)]
+    return [f"## {name}", f"`{settings}`", table(["", ""], rows)]
 
 
 def main() -> None:

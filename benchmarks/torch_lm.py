@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks._report import arguments, stopwatch, table, write
+from benchmarks._report import arguments, table, write
 from benchmarks.language import read
+from thinleaf.measuring.latency import Stopwatch
 from thinleaf.torch import LabelTreeSoftmax
 
 KINDS = ("flat", "adaptive", "random tree", "learned tree", "learned tree, shortlist")
@@ -92,26 +92,9 @@ def batches(text: Tensor, length: int) -> list[tuple[Tensor, Tensor]]:
             for i in starts]  # fmt: skip
 
 
-class Clock:
-    """Milliseconds of repeated steps; the median does not mind other processes."""
-
-    def __init__(self) -> None:
-        self.all: list[float] = []
-
-    def __enter__(self) -> None:
-        self._started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.all.append(1000 * (time.perf_counter() - self._started))
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.all)) if self.all else math.nan
-
-
 def train_epoch(
     model: Model, text: Tensor, rate: float, options: argparse.Namespace, n_updates: int,
-    clocks: dict[str, Clock],
+    clocks: dict[str, Stopwatch],
 ) -> None:  # fmt: skip
     """Take a step for each batch; ``n_updates`` times, the tree is re-assigned."""
     model.train()
@@ -137,7 +120,7 @@ def train_epoch(
 
 
 @torch.no_grad()
-def loss_of(model: Model, text: Tensor, length: int, clocks: dict[str, Clock]) -> float:
+def loss_of(model: Model, text: Tensor, length: int, clocks: dict[str, Stopwatch]) -> float:
     """Return the mean negative log-likelihood."""
     model.eval()
     total, state = 0.0, None
@@ -167,13 +150,13 @@ def top_errors(model: Model, text: Tensor, length: int, n_batches: int = 200) ->
     return (100 * (1 - hits / n_words)).tolist()
 
 
-def new_clocks() -> dict[str, Clock]:
-    return {name: Clock() for name in ("train", "output", "update")}
+def new_clocks() -> dict[str, Stopwatch]:
+    return {name: Stopwatch() for name in ("train", "output", "update")}
 
 
 def trained(
     kind: str, text: dict[str, Tensor], n_words: int, options: argparse.Namespace,
-    fit: dict[str, Clock],
+    fit: dict[str, Stopwatch],
 ) -> tuple[Model, float]:  # fmt: skip
     """Return a trained network, and its loss on the validation text."""
     torch.manual_seed(0)
@@ -192,13 +175,14 @@ def trained(
 def run(kind: str, text: dict[str, Tensor], n_words: int, options: argparse.Namespace) -> list[Any]:
     """Train and test one kind."""
     fit, test = new_clocks(), new_clocks()
-    with stopwatch() as watch:
+    with Stopwatch() as watch:
         model, loss = trained(kind, text, n_words, options, fit)
     errors = top_errors(model, text["test"], options.length)
     perplexity = math.exp(loss_of(model, text["test"], options.length, test))
     layer = output_only(model.output, text["test"], n_words, options)
-    return [kind, options.epochs, math.exp(loss), perplexity, *errors, fit["train"].median,
-            test["train"].median, *layer, fit["update"].median, watch.seconds]  # fmt: skip
+    return [kind, options.epochs, math.exp(loss), perplexity, *errors,
+            1000 * fit["train"].median, 1000 * test["train"].median, *layer,
+            1000 * fit["update"].median, watch.seconds]  # fmt: skip
 
 
 def output_only(
@@ -206,7 +190,7 @@ def output_only(
 ) -> list[float]:
     """Return ms of the output layer alone, with the gradient and without it."""
     rows = torch.randn(options.length * options.batch_size, options.hidden)
-    train, test = Clock(), Clock()
+    train, test = Stopwatch(), Stopwatch()
     layer.train()
     for _, target in batches(text, options.length)[:60]:
         labels = target.reshape(-1)
@@ -220,7 +204,7 @@ def output_only(
             labels = target.reshape(-1)
             with test:
                 layer(rows[: labels.numel()], labels)
-    return [train.median, test.median]
+    return [1000 * train.median, 1000 * test.median]
 
 
 def options_of(description: str | None) -> argparse.ArgumentParser:

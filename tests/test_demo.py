@@ -3,13 +3,14 @@
 import io
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from thinleaf.datasets import TextSplit, load_icd10cm
-from thinleaf.demo import first_rows, main, make_features, run
+from thinleaf.demo import FIGURE, draw, first_rows, make_rows, run
 
 
 @pytest.fixture(scope="module")
@@ -59,30 +60,109 @@ def test_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "simple_icd_10_cm", None)
     with pytest.raises(ModuleNotFoundError, match=re.escape("pip install 'thinleaf[demo]'")):
         load_icd10cm()
-    with pytest.raises(SystemExit, match=re.escape("pip install 'thinleaf[demo]'")):
-        main()
 
 
-def test_features_are_float32_and_come_from_the_training_part(data):
+def test_rows_are_float32_and_come_from_the_training_part(data):
     part = first_rows(data, 500)
-    features = make_features(part)
-    assert features.X_train.dtype == np.float32
-    assert features.X_test.shape == (len(part.texts_test), features.X_train.shape[1])
-    assert set(features.y_test) <= set(features.y_train)
-    counts = np.diff(features.X_train.tocsc().indptr)
+    rows = make_rows(part)
+    split = rows.split
+    assert split.X_train.dtype == np.float32
+    assert split.X_test.shape == (len(part.texts_test), split.X_train.shape[1])
+    assert split.known.all()
+    assert [rows.categories[c] for c in split.y_test] == part.y_test
+    counts = np.diff(split.X_train.tocsc().indptr)
     assert counts.min() >= 2
 
 
-def test_small_run_prints_table_and_examples(capsys):
-    out = io.StringIO()
-    comparison = run(Console(file=out, width=100), n_rows=1_500)
-    for figures in (comparison.tree_figures, comparison.flat_figures):
-        assert 0.0 < figures.top5_error <= figures.error < 0.6
-        assert figures.batch_us > 0.0
-        assert figures.single_us > 0.0
-        assert figures.n_nonzero <= figures.n_bytes / 4
-    text = out.getvalue()
-    for expected in ("1,500 training", "test error", "one row a call", "model size"):
-        assert expected in text
-    assert "pass 8/8" in capsys.readouterr().err
+# -- a small run -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small_run():
+    out, said = io.StringIO(), []
+    outcome = run(Console(file=out, width=100), n_rows=1_500, say=said.append)
+    return outcome, out.getvalue(), said
+
+
+def test_the_models_and_what_is_measured_of_each(small_run):
+    figures = small_run[0].figures
+    assert list(figures) == ["tree", "tree, beam 4", "forest of 4 trees", "flat softmax"]
+    for one in figures.values():
+        assert 0.0 < one.top_k_error <= one.error < 0.6
+        assert min(one.single_us, one.batch_us, one.bytes, one.train_seconds) > 0
+    assert small_run[0].row_us > 0.0
+
+
+def test_a_beam_is_another_way_to_deploy_the_same_tree(small_run):
+    tree, beam = (small_run[0].figures[name] for name in ("tree", "tree, beam 4"))
+    assert (beam.bytes, beam.train_seconds) == (tree.bytes, tree.train_seconds)
+    assert beam.perplexity != tree.perplexity
+
+
+def test_the_deployed_tree_is_the_one_in_the_table(data, small_run):
+    split = make_rows(first_rows(data, 1_500)).split
+    outcome = small_run[0]
+    error = np.mean(outcome.tree.predict(split.X_test) != split.y_test)
+    assert error == outcome.figures["tree"].error
+    assert outcome.tree.nbytes == outcome.figures["tree"].bytes
+
+
+def test_table_and_examples_are_printed_and_progress_is_said(small_run):
+    _, text, said = small_run
+    for expected in ("top-5 error", "µs a prediction", "model MB", "row of a raw text", "AdaGrad"):
+        assert expected in " ".join(text.split())
     assert text.count("\n  right ") + text.count("\n  missed ") == 8
+    assert said[1].startswith("1,500 training")
+    for name in small_run[0].figures:
+        assert f"{name}: measuring" in said
+
+
+# -- the picture -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def figures(small_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return small_run[0].figures
+
+
+def test_the_picture_names_every_model_and_is_drawn_anew(figures):
+    for _ in range(2):
+        assert draw(figures) == f"Error against latency is drawn in {FIGURE}"
+    assert FIGURE.read_text(encoding="utf-8").count("<g id=") > 10
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link"])
+def test_what_the_demo_has_not_made_is_left_alone(figures, there):
+    other = Path("other.svg")
+    other.write_text("mine", encoding="utf-8")
+    if there == "file":
+        other.rename(FIGURE)
+    elif there == "folder":
+        FIGURE.mkdir()
+    else:
+        FIGURE.symlink_to(other)
+    assert "not the demo's" in draw(figures)
+    if there != "folder":
+        assert FIGURE.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_picture_goes_where_it_is_told(figures, tmp_path):
+    path = tmp_path / "mine.png"
+    path.write_bytes(b"old")
+    assert str(path) in draw(figures, path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert not FIGURE.exists()
+    with pytest.raises(ValueError, match=r"ends in \.png"):
+        draw(figures, tmp_path / "x.txt")
+    (tmp_path / "folder.svg").mkdir()
+    with pytest.raises(ValueError, match="not a file"):
+        draw(figures, tmp_path / "folder.svg")
+
+
+def test_without_matplotlib_there_is_a_word(figures, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    for name in ("axes", "frontier"):
+        monkeypatch.delitem(sys.modules, f"thinleaf.explain.{name}", raising=False)
+    assert "thinleaf[plot]" in draw(figures)
+    assert not FIGURE.exists()

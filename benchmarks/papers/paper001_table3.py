@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks._data import load
-from benchmarks._report import arguments, read, stopwatch, table, write
+from benchmarks._report import arguments, read, table, write
 from benchmarks.papers._language import COLUMNS, language_figures
 from benchmarks.papers._section import Check, Section, by_name, number
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+from thinleaf.measuring.latency import Stopwatch
 
 RESULT = "papers_paper001_table3"
 PAPER = {  # top-1, top-5 error in percent, perplexity, coverage in percent, smoothed, depth, ms
@@ -55,7 +56,7 @@ def main() -> None:
     X, y = data.X_train[:: options.every], data.y_train[:: options.every]
     rows = []
     for name, model in MODELS.items():
-        with stopwatch() as watch:
+        with Stopwatch() as watch:
             model.fit(X, y)
         figures = language_figures(model, (data.X_valid, data.y_valid), (data.X_test, data.y_test))
         rows.append([name, *figures, watch.seconds])

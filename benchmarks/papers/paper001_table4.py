@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import torch_lm
-from benchmarks._report import best_of, read, stopwatch, table, write
+from benchmarks._report import read, table, write
 from benchmarks.papers._language import COLUMNS, Rows, language_figures
 from benchmarks.papers._section import (
     Check,
@@ -28,6 +28,7 @@ from benchmarks.papers._section import (
     number,
 )
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+from thinleaf.measuring.latency import Stopwatch, batch_latency
 
 RESULT = "papers_paper001_table4"
 PAPER = {  # top-1, top-5, perplexity, coverage, smoothed perplexity, depth, ms
@@ -76,9 +77,9 @@ def flat_row(model: torch_lm.Model, test: Rows, text: Tensor, length: int) -> li
     top1, top5 = torch_lm.top_errors(model, text, length, n_batches=10**9)
     perplexity = math.exp(torch_lm.loss_of(model, text, length, torch_lm.new_clocks()))
     few = test[0][:5000]
-    seconds = best_of(3, lambda: (few @ W.T + b).argmax(axis=1)) / len(few)
+    batch = batch_latency(lambda: (few @ W.T + b).argmax(axis=1), len(few))
     return ["softmax", top1, top5, perplexity, 100.0, perplexity, 0, 1, float(len(b)),
-            float(W.size), 1e6 * seconds, "–"]  # fmt: skip
+            float(W.size), batch.median, "–"]  # fmt: skip
 
 
 def main() -> None:
@@ -95,7 +96,7 @@ def main() -> None:
     X, y = (part[:: options.every] for part in train)
     rows = [flat_row(network, test, text["test"], options.length)]
     for name, model in MODELS.items():
-        with stopwatch() as watch:
+        with Stopwatch() as watch:
             model.fit(X, y)
         rows.append([name, *language_figures(model, valid, test), watch.seconds])
         print(rows[-1], flush=True)

@@ -1,30 +1,35 @@
-"""The demo, ``python -m thinleaf.demo``: from a diagnosis text to its ICD-10-CM category.
+"""The demo, ``thinleaf demo``: from a diagnosis text to its ICD-10-CM category.
 
-Trains a tree and a flat softmax on the same tf-idf features, compares them in a table, and shows
-what the tree says to some of the test texts. What is measured is in :class:`Figures`.
+Trains a tree, a forest of such trees and a flat softmax on the same texts, and shows what they are
+when they are deployed: errors, microseconds, bytes; what the tree says to some of the test texts;
+and a picture of error against latency. All of it is measured by :mod:`thinleaf.measuring`.
 """
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import scipy.sparse as sp
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from sklearn.feature_extraction.text import TfidfVectorizer
 
-from thinleaf._dtypes import INDEX, PARAM, AnyArray
+from thinleaf._dtypes import INDEX
 from thinleaf.datasets.icd10cm import TextSplit, load_icd10cm
-from thinleaf.estimators import FlatSoftmaxClassifier, SoftmaxTreeClassifier
-from thinleaf.measuring.metrics import top_k_error
-from thinleaf.model.cost import summarize
+from thinleaf.estimators import (
+    FlatSoftmaxClassifier,
+    SoftmaxForestClassifier,
+    SoftmaxTreeClassifier,
+)
+from thinleaf.measuring import Split
+from thinleaf.measuring.latency import N_SINGLE, Stopwatch, single_latency
+from thinleaf.measuring.measure import Figures, measure
+from thinleaf.measuring.systems import Ours, Refrozen
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.text.features import TextFeatures
 
 TREE_SETTINGS: Final[Mapping[str, Any]] = {
     "depth": 6,
@@ -36,83 +41,48 @@ TREE_SETTINGS: Final[Mapping[str, Any]] = {
     "router_ridge": 0.01,
     "leaf_ridge": 0.01,
     "tol": 1e-3,
-    "max_sweeps": 4,
-    "n_jobs": -1,
+    "max_sweeps": 2,
     "random_state": 0,
-    "verbose": 1,
 }
+BEAM = 4
+N_TREES = 4
 
+FIGURE: Final = Path("thinleaf-demo.svg")
+"""Where the picture goes if nobody says where."""
+
+_FIGURE_TITLE = "thinleaf demo: error against latency"
 _N_EXAMPLES = 8
-_N_SINGLE = 300
-_N_COMPILE = 400
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Features:
-    """The split as tf-idf rows and label arrays."""
+class Rows:
+    """The texts as rows, and what makes a row of a text."""
 
-    X_train: sp.csr_array
-    y_train: AnyArray
-    X_test: sp.csr_array
-    y_test: AnyArray
+    features: TextFeatures
+    split: Split
+    categories: list[str]
+    """By class id."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What the table compares, of one model on the test rows.
+class Outcome:
+    """What was measured.
 
     Attributes
     ----------
-    error, top5_error : float
-        Shares of test rows.
-    train_seconds : float
-        Without compilation.
-    batch_us : float
-        Microseconds a row, all test rows in one call of ``predict``.
-    single_us : float
-        Microseconds a call of ``predict`` with one row.
-    n_bytes : int
-        Of the parameters as they are stored.
-    n_nonzero : int
-        Weights that are not zero.
+    figures : dict of str to Figures
+        By the name of the model.
+    row_us : float
+        Microseconds that making the row of one text takes, whatever model it is for.
+    tree : FrozenTree
+        The tree as it is deployed; its labels are class ids.
     """
 
-    error: float
-    top5_error: float
-    train_seconds: float
-    batch_us: float
-    single_us: float
-    n_bytes: int
-    n_nonzero: int
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Both models and what was measured of them."""
-
-    tree: SoftmaxTreeClassifier
-    flat: FlatSoftmaxClassifier
-    tree_figures: Figures
-    flat_figures: Figures
-
-
-def make_tree(**changes: Any) -> SoftmaxTreeClassifier:
-    """Return the demo's tree, unfitted."""
-    return SoftmaxTreeClassifier(**{**TREE_SETTINGS, **changes})
-
-
-def make_features(data: TextSplit) -> Features:
-    """Turn texts into tf-idf rows of words and pairs of words that two training texts have."""
-    tfidf = TfidfVectorizer(
-        token_pattern=r"(?u)\b\w+\b",
-        ngram_range=(1, 2),
-        min_df=2,
-        sublinear_tf=True,
-        dtype=PARAM,
-    )
-    X_train = tfidf.fit_transform(data.texts_train)
-    X_test = tfidf.transform(data.texts_test)
-    return Features(X_train, np.asarray(data.y_train), X_test, np.asarray(data.y_test))
+    figures: dict[str, Figures]
+    row_us: float
+    tree: FrozenTree
 
 
 def first_rows(data: TextSplit, n_rows: int) -> TextSplit:
@@ -128,115 +98,104 @@ def first_rows(data: TextSplit, n_rows: int) -> TextSplit:
     )
 
 
-def compare(features: Features, say: Callable[[str], None], *, verbose: bool = True) -> Comparison:
-    """Train the tree and the flat softmax on the same rows and measure both.
+def make_rows(data: TextSplit) -> Rows:
+    """Turn texts into tf-idf rows of words and pairs of words that two training texts have."""
+    features = TextFeatures(max_features=None).fit(data.texts_train)
+    X_train, X_test = (features.transform(part) for part in (data.texts_train, data.texts_test))
+    split = Split.of(X_train, np.asarray(data.y_train), X_test, np.asarray(data.y_test))
+    return Rows(features, split, sorted(set(data.y_train)))
+
+
+def compare(rows: Rows, texts: Sequence[str], say: Say, *, verbose: bool = True) -> Outcome:
+    """Train the models on the same rows and measure them.
 
     Parameters
     ----------
-    features : Features
+    rows : Rows
+    texts : sequence of str
+        To make rows of, one by one.
     say : callable
         Gets a line of text at each stage.
     verbose : bool
         Whether models show their progress on standard error.
     """
-    say("Compiling, or loading what an earlier run has compiled")
-    seconds = _compile(features)
-    say(f"That took {seconds:.1f} s. Training the tree")
-    tree = make_tree(verbose=int(verbose))
-    tree_seconds = _seconds(lambda: tree.fit(features.X_train, features.y_train))
-    say("Training the flat softmax")
-    flat = FlatSoftmaxClassifier(solver="adagrad", random_state=0, verbose=int(verbose))
-    flat_seconds = _seconds(lambda: flat.fit(features.X_train, features.y_train))
-    say("Measuring")
-    return Comparison(
+    shown = int(verbose)
+    tree = Ours("tree", SoftmaxTreeClassifier(**TREE_SETTINGS, n_jobs=-1, verbose=shown))
+    forest = SoftmaxForestClassifier(
+        SoftmaxTreeClassifier(**TREE_SETTINGS), N_TREES, n_jobs=-1, random_state=0, verbose=shown
+    )
+    flat = FlatSoftmaxClassifier(solver="adagrad", random_state=0, verbose=shown)
+    systems = [
         tree,
-        flat,
-        _measure(tree, features, tree_seconds),
-        _measure(flat, features, flat_seconds),
-    )
+        Refrozen(f"tree, beam {BEAM}", tree.model, lambda model: model.with_beam(BEAM)),
+        Ours(f"forest of {N_TREES} trees", forest),
+        Ours("flat softmax", flat),
+    ]
+    say("Compiling, or loading what an earlier run has compiled")
+    with Stopwatch() as watch:
+        for system in systems:
+            system.rehearse(rows.split)
+    say(f"That took {watch.seconds:.1f} s")
+    figures: dict[str, Figures] = {}
+    for system in systems:
+        figures[system.name] = measure(system, rows.split, _stages(system, say))
+    again = replace(figures[systems[1].name], train_seconds=figures[tree.name].train_seconds)
+    some = [([text],) for text in texts[:N_SINGLE]]
+    row_us = single_latency(rows.features.transform, some).median
+    return Outcome(figures | {systems[1].name: again}, row_us, tree.predictor)
 
 
-def _compile(features: Features) -> float:
-    """Run everything once on a few rows, so that later times are those of compiled code."""
+def _stages(system: Ours, say: Say) -> Say:
+    """Return what says at which stage a system is; another beam needs no training."""
 
-    def rehearse() -> None:
-        X, y = features.X_train[:_N_COMPILE], features.y_train[:_N_COMPILE]
-        tree = make_tree(verbose=0).fit(X, y)
-        tree.predict(X)
-        tree.predict_topk(X, 2)
+    def stage(name: str) -> None:
+        if name != "training" or not isinstance(system, Refrozen):
+            say(f"{system.name}: {name}")
 
-    return _seconds(rehearse)
+    return stage
 
 
-def _measure(
-    model: SoftmaxTreeClassifier | FlatSoftmaxClassifier, features: Features, train_seconds: float
-) -> Figures:
-    X, y = features.X_test, features.y_test
-    size = summarize(model.tree_)
-    top, _ = model.predict_topk(X, min(5, model.classes_.size))
-    rows = [X[i : i + 1] for i in range(min(_N_SINGLE, y.size))]
-    batch = min(_seconds(partial(model.predict, X)) for _ in range(5))
-    single = np.median([_seconds(partial(model.predict, row)) for row in rows])
-    return Figures(
-        error=float(np.mean(model.predict(X) != y)),
-        top5_error=top_k_error(y, top),
-        train_seconds=train_seconds,
-        batch_us=1e6 * batch / y.size,
-        single_us=1e6 * float(single),
-        n_bytes=size.n_bytes,
-        n_nonzero=size.n_nonzero,
-    )
-
-
-def _seconds(function: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
-
-
-def comparison_table(comparison: Comparison, n_test: int) -> Table:
-    """Return the two models side by side."""
-    a, b = comparison.tree_figures, comparison.flat_figures
-    shape = summarize(comparison.tree.tree_)
-    table = Table(
-        title="Diagnosis text to ICD-10-CM category",
-        caption=(
-            f"Tree: depth {shape.depth}, {shape.n_leaves} leaves with "
-            f"{shape.mean_leaf_classes:.0f} of {comparison.tree.classes_.size:,} categories on "
-            "average. Flat softmax: one linear layer over all categories, trained on the "
-            f"cross-entropy by mini-batch AdaGrad, {comparison.flat.n_passes} passes. The "
-            "tree trains on all cores, the flat softmax on one; both predict on one. With one row "
-            "a call, the overhead of the call outweighs the arithmetic."
-        ),
-        caption_justify="left",
-    )
+def comparison_table(outcome: Outcome, n_test: int, n_classes: int) -> RenderableType:
+    """Return the models side by side, and what the figures mean."""
+    table = Table(title="Diagnosis text to ICD-10-CM category")
     table.add_column("")
-    table.add_column("tree", justify="right")
-    table.add_column("flat softmax", justify="right")
-    lines: Sequence[tuple[str, Callable[[Figures], str]]] = (
-        ("test error", lambda f: f"{100 * f.error:.1f} %"),
-        ("top-5 test error", lambda f: f"{100 * f.top5_error:.1f} %"),
-        ("training", lambda f: f"{f.train_seconds:.1f} s"),
-        (f"prediction, {n_test:,} rows in one call", lambda f: f"{f.batch_us:.1f} µs a row"),
-        ("prediction, one row a call", lambda f: f"{f.single_us:.0f} µs a row"),
-        ("model size", lambda f: f"{f.n_bytes / 1e6:.1f} MB"),
-        ("nonzero weights", lambda f: f"{f.n_nonzero:,}"),
+    for heading in ("error", "top-5 error", "µs a prediction", "model MB", "training s"):
+        table.add_column(heading, justify="right")
+    for name, one in outcome.figures.items():
+        table.add_row(
+            name,
+            f"{100 * one.error:.1f} %",
+            f"{100 * (one.top_k_error or 0.0):.1f} %",
+            f"{one.single_us:.1f}",
+            f"{(one.bytes or 0) / 1e6:.1f}",
+            f"{one.train_seconds:.1f}",
+        )
+    tree = outcome.figures["tree"]
+    note = (
+        f"Errors on {n_test:,} texts that no model has seen. A prediction is a call of predict_one "
+        "of the frozen model, on one thread, its row made before. Making the row of a raw text "
+        f"takes {outcome.row_us:.0f} µs more, whatever the model.\n"
+        f"The tree has depth {tree.depth} and {tree.leaves} leaves, each with "
+        f"{tree.mean_leaf_classes or 0:.0f} of {n_classes:,} categories on average; with a beam, a "
+        "prediction looks at several of them. Trees train on all cores.\n"
+        "The flat softmax is one linear layer over all categories, trained without penalty by "
+        "mini-batch AdaGrad on one core, for a time that suits a demo. With the ℓ₁ penalty that "
+        "the trees have, which takes it many minutes, it is smaller and faster than here: see "
+        "docs/results.md."
     )
-    for name, show in lines:
-        table.add_row(name, show(a), show(b))
-    return table
+    return Group(table, Text(note))
 
 
-def examples(tree: SoftmaxTreeClassifier, data: TextSplit, features: Features) -> Text:
+def examples(tree: FrozenTree, data: TextSplit, rows: Rows) -> Text:
     """Return test texts, evenly spaced over the chapters, each with the tree's top three."""
     n_test = len(data.texts_test)
     n_shown = min(_N_EXAMPLES, n_test)
     shown = np.linspace(0, n_test, n_shown, endpoint=False, dtype=INDEX) + n_test // (2 * n_shown)
-    labels, probabilities = tree.predict_topk(features.X_test[shown], min(3, tree.classes_.size))
+    ids, probabilities = tree.predict_topk(rows.split.X_test[shown], min(3, tree.n_classes))
     lines = [Text(f"What the tree says to {n_shown} of the test texts", "italic")]
-    for i, top, top_p in zip(shown.tolist(), labels.tolist(), probabilities.tolist(), strict=True):
+    for i, top, top_p in zip(shown.tolist(), ids.tolist(), probabilities.tolist(), strict=True):
         lines += [Text(), Text(data.texts_test[i], "bold")]
-        lines += _answer(data.y_test[i], top, top_p, data.titles)
+        lines += _answer(data.y_test[i], [rows.categories[c] for c in top], top_p, data.titles)
     return Text("\n").join(lines)
 
 
@@ -255,51 +214,75 @@ def _answer(
     return lines
 
 
-def run(console: Console, n_rows: int | None = None, *, quiet: bool = False) -> Comparison:
+def draw(figures: Mapping[str, Figures], path: Path | None = None) -> str:
+    """Write the picture of error against latency.
+
+    Parameters
+    ----------
+    figures : mapping of str to Figures
+    path : Path, optional
+        Where to; what is there is replaced. By default :data:`FIGURE`, unless a file of that name
+        is there that the demo has not made.
+
+    Returns
+    -------
+    line : str
+        What was done, or why nothing was.
+    """
+    target = FIGURE if path is None else path
+    try:
+        from thinleaf.explain.frontier import write_frontier
+    except ImportError as error:
+        return f"There is no picture: {error}"
+    if path is None and not _may_replace(target):
+        return f"There is no picture: {target} is there, and not the demo's; see --figure"
+    points = {name: (one.single_us or 0.0, one.error) for name, one in figures.items()}
+    write_frontier(points, target, _FIGURE_TITLE)
+    return f"Error against latency is drawn in {target}"
+
+
+def _may_replace(path: Path) -> bool:
+    """Whether there is nothing, or a picture that an earlier run has made."""
+    if path.is_symlink() or path.exists():
+        return path.is_file() and _FIGURE_TITLE.encode() in path.read_bytes()[:4096]
+    return True
+
+
+def run(
+    console: Console,
+    n_rows: int | None = None,
+    *,
+    say: Say = lambda line: None,
+    verbose: bool = False,
+) -> Outcome:
     """Run the demo.
 
     Parameters
     ----------
     console : Console
-        Where to print.
+        Where to print results.
     n_rows : int, optional
         Train on the first rows only, for a quick look; by default on all.
-    quiet : bool
-        Print the results only.
+    say : callable
+        Gets a line of text at each stage.
+    verbose : bool
+        Whether models show their progress on standard error.
     """
-
-    def say(line: str) -> None:
-        if not quiet:
-            console.print(line, markup=False, highlight=False)
-
-    say("Reading ICD-10-CM")
-    data = load_icd10cm()
-    if n_rows is not None:
-        data = first_rows(data, n_rows)
-    features = make_features(data)
-    n_train, n_features = features.X_train.shape
-    say(
-        f"{n_train:,} training and {len(data.y_test):,} test texts, {len(data.titles):,} "
-        f"categories, {n_features:,} tf-idf features"
-    )
-    comparison = compare(features, say, verbose=not quiet)
-    console.print()
-    console.print(comparison_table(comparison, len(data.y_test)))
-    console.print()
-    console.print(examples(comparison.tree, data, features), no_wrap=True, overflow="ellipsis")
-    return comparison
-
-
-def main() -> None:
-    """Run the whole demo on standard output."""
-    console = Console()
-    started = time.perf_counter()
-    try:
-        run(console)
-    except ModuleNotFoundError as error:
-        sys.exit(str(error))
-    console.print(f"\nAll of it took {time.perf_counter() - started:.0f} s.", highlight=False)
-
-
-if __name__ == "__main__":
-    main()
+    with Stopwatch() as watch:
+        say("Reading ICD-10-CM")
+        data = load_icd10cm()
+        if n_rows is not None:
+            data = first_rows(data, n_rows)
+        rows = make_rows(data)
+        n_train, n_features = rows.split.X_train.shape
+        n_test, n_classes = len(data.y_test), len(data.titles)
+        say(
+            f"{n_train:,} training and {n_test:,} test texts, {n_classes:,} categories, "
+            f"{n_features:,} tf-idf features"
+        )
+        outcome = compare(rows, data.texts_test, say, verbose=verbose)
+        console.print(comparison_table(outcome, n_test, n_classes))
+        console.print()
+        console.print(examples(outcome.tree, data, rows), no_wrap=True, overflow="ellipsis")
+    say(f"All of it took {watch.seconds:.0f} s")
+    return outcome

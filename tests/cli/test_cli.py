@@ -457,7 +457,7 @@ def test_warmup_that_keeps_nothing_is_an_error(monkeypatch):
 def test_demo(monkeypatch):
     record = json.loads(done("demo", "--rows", 600, "--json", "--quiet").stdout)
     assert 0.0 < record["tree"]["error"] < 1.0
-    assert record["flat_softmax"]["n_bytes"] > 0
+    assert record["flat_softmax"]["bytes"] > 0
     monkeypatch.setitem(sys.modules, "simple_icd_10_cm", None)
     assert "pip install 'thinleaf[demo]'" in wrong("demo", "-q")
 

@@ -109,7 +109,7 @@ def test_figures_are_those_of_the_model(kind, model):
     for seconds in (figures.train_seconds, figures.single_us, figures.batch_us, figures.bytes):
         assert seconds > 0
     one = system.one()
-    singles = [one(sample) for sample in system.samples(split, 30)]
+    singles = [one(*sample) for sample in system.samples(split, 30)]
     np.testing.assert_array_equal(singles, fitted.predict(split.X_test)[:30])
 
 
@@ -141,7 +141,7 @@ def test_label_trees_read_texts():
     split = text_split()
     system = Ours("labels", LabelTreeClassifier(epochs=5, dim=8, random_state=0))
     figures = measure(system, split)
-    assert system.samples(split, 2) == split.texts_test[:2]
+    assert system.samples(split, 2) == [(text,) for text in split.texts_test[:2]]
     assert figures.error < 0.2
     assert figures.depth == system.model.model_.tree.depth
     assert figures.flops == system.model.mean_flops(split.texts_test) > 8

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +14,11 @@ from thinleaf.cli._data import open_frozen, row_batches
 from thinleaf.cli._output import Output, at_temperature, percent, size, table
 
 if TYPE_CHECKING:
+    from thinleaf.measuring.deployed import Measurement
     from thinleaf.model.frozen import FrozenTree
 
 BEAMS = (1, 2, 4, 8)
-_N_SINGLE = 1000
 _N_LOADS = 5
-_MAX_DENSE = 1 << 27
 
 
 def bench_model(
@@ -43,6 +40,8 @@ def bench_model(
     check_inputs(model, data)
     import numpy as np
 
+    from thinleaf.measuring.deployed import Measurement, rows_for
+    from thinleaf.measuring.latency import repeated
     from thinleaf.text.recipe import KnownLabels
 
     output = Output(json, quiet)
@@ -61,8 +60,7 @@ def bench_model(
             "classes": frozen.n_classes,
             "file_bytes": Path(model).stat().st_size,
             "bytes": frozen.nbytes,
-            "load_ms": 1e3
-            * float(np.median([_seconds(partial(open_frozen, model)) for _ in range(_N_LOADS)])),
+            "load_ms": 1e3 * float(np.median(repeated(_N_LOADS, partial(open_frozen, model)))),
             "reading_us_per_row": text_us,
         }
         advance(1)
@@ -76,80 +74,21 @@ def bench_model(
     output.result(record, _text(record))
 
 
-class Measurement:
-    """Errors and latencies of models on the same rows.
-
-    Parameters
-    ----------
-    X : {ndarray, csr_matrix} of shape (n_rows, n_features)
-    ids : ndarray of shape (n_rows,)
-        The rows' classes; -1 is one that the models do not know.
-    repeats : int
-    jobs : int
-    """
-
-    def __init__(self, X: Any, ids: Any, repeats: int, jobs: int) -> None:
-        self._X, self._ids, self._repeats, self._jobs = X, ids, repeats, jobs
-        self._single = [single_row(X, i) for i in range(min(_N_SINGLE, ids.size))]
-
-    def error(self, model: FrozenTree) -> float:
-        """Return the share of rows whose label is not found."""
-        import numpy as np
-
-        found = model.predict(self._X) == model.labels[self._ids]
-        return float(1.0 - np.mean(found & (self._ids >= 0)))
-
-    def __call__(self, model: FrozenTree) -> dict[str, Any]:
-        """Return error and latencies: microseconds a call of one row, and a row of the batch."""
-        import numpy as np
-
-        for row in self._single[:50]:
-            model.predict_one(*row)
-        single = 1e6 * np.array(
-            [_seconds(partial(model.predict_one, *row)) for row in self._single]
-        )
-        call = partial(model.predict, self._X, n_jobs=self._jobs)
-        batch = 1e6 * np.array([_seconds(call) for _ in range(self._repeats)]) / self._ids.size
-        return {
-            "error": self.error(model),
-            "single_us": _spread(single),
-            "batch_us": _spread(batch),
-        }
-
-
-def rows_for(model: FrozenTree, parts: list[Any]) -> Any:
-    """Return sparse rows as whoever predicts with a model has them: dense, if it is laid out so."""
-    import scipy.sparse as sp
-
-    X = sp.csr_matrix(sp.vstack(parts, format="csr"))
-    if not model.packed.sparse and X.shape[0] * X.shape[1] <= _MAX_DENSE:
-        return X.toarray()
-    X.indices, X.indptr = X.indices.astype("int32"), X.indptr.astype("int32")
-    return X
-
-
-def single_row(X: Any, i: int) -> tuple[Any, ...]:
-    """Return the arguments of ``predict_one`` for a row: itself, or its indices and values."""
-    if not hasattr(X, "indptr"):
-        return (X[i],)
-    own = slice(X.indptr[i], X.indptr[i + 1])
-    return X.indices[own], X.data[own]
-
-
 def _read(batches: Any, limit: int) -> tuple[Any, list[str | None], float]:
     """Return at most so many rows, their labels, and microseconds a row that reading took."""
     import scipy.sparse as sp
 
-    started = time.perf_counter()
+    from thinleaf.measuring.latency import Stopwatch
+
     rows, labels = [], []
-    for examples, X in batches:
-        rows.append(X)
-        labels += examples.labels
-        if len(labels) >= limit:
-            break
+    with Stopwatch() as watch:
+        for examples, X in batches:
+            rows.append(X)
+            labels += examples.labels
+            if len(labels) >= limit:
+                break
     X = sp.vstack(rows, format="csr")[:limit]
-    us = 1e6 * (time.perf_counter() - started) / len(labels)
-    return X, labels[:limit], us
+    return X, labels[:limit], 1e6 * watch.seconds / len(labels)
 
 
 def _weights(model: FrozenTree, measure: Measurement) -> list[dict[str, Any]]:
@@ -159,22 +98,6 @@ def _weights(model: FrozenTree, measure: Measurement) -> list[dict[str, Any]]:
         {"weights": other.packed.weights, "error": measure.error(other), "bytes": other.nbytes}
         for other in models
     ]
-
-
-def _spread(times: Any) -> dict[str, float]:
-    import numpy as np
-
-    return {
-        "median": float(np.median(times)),
-        "best": float(times.min()),
-        "p99": float(np.percentile(times, 99)),
-    }
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
 
 
 def _text(record: dict[str, Any]) -> str:

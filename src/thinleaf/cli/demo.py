@@ -1,8 +1,9 @@
-"""``thinleaf demo``: a tree beside a flat softmax on diagnosis texts."""
+"""``thinleaf demo``: a tree, a forest and a flat softmax on diagnosis texts."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,19 +19,42 @@ def demo(
             metavar="N", min=100, help="Train on the first rows only.", show_default="all"
         ),
     ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to draw error against latency: .svg, .png or .pdf; replaces what is there.",
+            show_default="thinleaf-demo.svg if nothing else is there, none with --json",
+        ),
+    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train a tree and a flat softmax on ICD-10-CM diagnosis texts, and compare them."""
+    """Train a tree, a forest and a flat softmax on ICD-10-CM diagnosis texts; compare them."""
+    if figure is not None:
+        _check_figure(Path(figure))
+
     from rich.console import Console
 
-    from thinleaf.demo import run
+    from thinleaf.demo import draw, run
 
+    output = Output(json, quiet)
     console = Console(stderr=json, quiet=json and quiet)
-    comparison = run(console, rows, quiet=quiet)
+    outcome = run(console, rows, say=output.note, verbose=not quiet)
+    if figure is not None or not json:
+        output.note(draw(outcome.figures, None if figure is None else Path(figure)))
     if json:
         record = {
-            "tree": asdict(comparison.tree_figures),
-            "flat_softmax": asdict(comparison.flat_figures),
+            name.replace(", ", "_").replace(" ", "_"): asdict(one)
+            for name, one in outcome.figures.items()
         }
-        Output(json, quiet).result(record, "")
+        output.result(record | {"row_us": outcome.row_us}, "")
+
+
+def _check_figure(path: Path) -> None:
+    """Complain before the run if a figure that was asked for cannot be drawn or written."""
+    try:
+        from thinleaf.explain.frontier import check_figure_path
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+    check_figure_path(path)

@@ -112,7 +112,7 @@ class ForestCurve:
         """Return a record for each number of trees; none without labelled rows."""
         import numpy as np
 
-        from thinleaf.cli.bench import Measurement, rows_for
+        from thinleaf.measuring.deployed import Measurement, rows_for
 
         ids = np.concatenate(self._ids) if self._ids else np.empty(0, int)
         if ids.size == 0:

@@ -6,6 +6,8 @@ Like all figures, drawn on axes that are given, or on those of a new figure with
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from thinleaf.explain.axes import (
     COLOURS,
@@ -18,9 +20,11 @@ from thinleaf.explain.axes import (
     tidy,
 )
 
-__all__ = ["pareto_front", "plot_frontier"]
+__all__ = ["check_figure_path", "pareto_front", "plot_frontier", "write_frontier"]
 
 Point = tuple[float, float]
+
+_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def pareto_front(points: Mapping[str, Point]) -> list[str]:
@@ -87,3 +91,38 @@ def plot_frontier(points: Mapping[str, Point], ax: Axes | None = None) -> Axes:
     ax.set_ylim(bottom=0.0)
     ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return tidy(ax)
+
+
+def check_figure_path(path: Path) -> None:
+    """Complain before a long run, not after it.
+
+    Raises
+    ------
+    ValueError
+        If no figure can be written there.
+    """
+    if path.suffix not in _SUFFIXES:
+        raise ValueError(f"{path}: the name of a figure ends in .png, .svg or .pdf")
+    if not path.parent.is_dir():
+        raise ValueError(f"the directory of {path} does not exist: create it first")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a file that a figure could replace: name another one")
+
+
+def write_frontier(points: Mapping[str, Point], path: Path, title: str) -> None:
+    """Draw points as :func:`plot_frontier` does, and write the figure.
+
+    Parameters
+    ----------
+    points : mapping of str to (microseconds, error)
+    path : Path
+        What ends in .png, .svg or .pdf.
+    title : str
+        Of the file, in its metadata: it stands near its beginning.
+    """
+    check_figure_path(path)
+    metadata: dict[str, Any] = {"Title": title}
+    if path.suffix == ".svg":
+        metadata["Date"] = None  # so that the same figures give the same file
+    figure: Any = plot_frontier(points).figure
+    figure.savefig(path, dpi=150, metadata=metadata)

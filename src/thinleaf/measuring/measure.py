@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,15 +13,12 @@ from typing import Any
 import numpy as np
 
 from thinleaf._dtypes import AccumArray
+from thinleaf.measuring.latency import N_SINGLE, Stopwatch, batch_latency, single_latency
 from thinleaf.measuring.metrics import perplexity, top_k_error
 from thinleaf.measuring.split import Split
 from thinleaf.measuring.systems import System
 
 TOP_K = 5
-N_SINGLE = 1000
-_SINGLE_SECONDS = 2.0
-_BATCH_SECONDS = 2.0
-_N_TIMES = 7
 
 
 @dataclass(frozen=True)
@@ -46,11 +42,12 @@ class Figures:
     flops : float
         Mean multiplications of a prediction.
     single_us : float
-        Microseconds of the fastest Python call for one row, its input prepared.
+        Microseconds of a call for one row, its input prepared: how they are measured is in
+        :mod:`thinleaf.measuring.latency`.
     batch_us : float
         Microseconds a row when all test rows are predicted in one call.
     bytes : int
-        Of the model on disk, or of its arrays.
+        Of the arrays of the model that is deployed, or of its file.
     """
 
     train_seconds: float
@@ -84,21 +81,21 @@ def measure(
         Is called with what is done next: "training", then "measuring".
     """
     stage("training")
-    started = time.perf_counter()
-    system.fit(split)
-    train = time.perf_counter() - started
+    with Stopwatch() as watch:
+        system.fit(split)
     stage("measuring")
     error = float(np.mean(system.predict(split) != split.y_test))
     top = system.top_classes(split, min(TOP_K, split.n_classes))
-    seconds = system.measured() or {"train": train, **_latencies(system, split)}
+    times: dict[str, Any] = system.measured() or {
+        "train_seconds": watch.seconds,
+        **latencies(system, split),
+    }
     return Figures(
-        train_seconds=seconds["train"],
+        **times,
         error=error,
         top_k_error=None if top is None else top_k_error(split.y_test, _known_only(top)),
         **_probabilities(system.label_proba(split)),
         **system.shape(split),
-        single_us=1e6 * seconds["single"],
-        batch_us=1e6 * seconds["batch"],
         bytes=system.nbytes(),
     )
 
@@ -123,33 +120,13 @@ def _probabilities(p: tuple[AccumArray, AccumArray] | None) -> dict[str, Any]:
     }
 
 
-def _latencies(system: System, split: Split) -> dict[str, float]:
-    """Return the seconds of a single row and of a row in a batch, each the best of some runs."""
+def latencies(system: System, split: Split) -> dict[str, float]:
+    """Return ``single_us`` and ``batch_us`` of a fitted system."""
     samples = system.samples(split, min(N_SINGLE, split.y_test.size))
-    one = system.one()
-
-    def singles() -> None:
-        for sample in samples:
-            one(sample)
-
-    n_rows = split.y_test.size
     return {
-        "single": _best_time(singles, _SINGLE_SECONDS) / len(samples),
-        "batch": _best_time(system.batch(split), _BATCH_SECONDS) / n_rows,
+        "single_us": single_latency(system.one(), samples).median,
+        "batch_us": batch_latency(system.batch(split), split.y_test.size).median,
     }
-
-
-def _best_time(call: Callable[[], Any], enough: float) -> float:
-    """Return the shortest of several timings; no more are taken after some seconds."""
-    best, begun = math.inf, time.perf_counter()
-    for _ in range(_N_TIMES):
-        started = time.perf_counter()
-        call()
-        ended = time.perf_counter()
-        best = min(best, ended - started)
-        if ended - begun > enough:
-            break
-    return best
 
 
 def peak_bytes() -> int | None:

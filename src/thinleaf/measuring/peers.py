@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thinleaf._dtypes import PARAM, AccumArray, AnyArray
+from thinleaf.measuring.latency import prepared_rows
 from thinleaf.measuring.split import Split
 from thinleaf.measuring.systems import System
 
@@ -47,7 +48,7 @@ class OneByOne(Peer):
     def batch(self, split: Split) -> Callable[[], Any]:
         """Return a loop over prepared samples."""
         samples, one = self.samples(split, split.y_test.size), self.one()
-        return lambda: [one(sample) for sample in samples]
+        return lambda: [one(*sample) for sample in samples]
 
 
 class NumpyLinear(Peer):
@@ -88,11 +89,11 @@ class NumpyLinear(Peer):
         """Return K·D multiplications."""
         return {"flops": float(self.W.size)}
 
-    def samples(self, split: Split, n: int) -> list[Any]:
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Return rows."""
-        return [split.X_test[i].copy() for i in range(n)]
+        return prepared_rows(split.X_test, n)
 
-    def one(self) -> Callable[[Any], Any]:
+    def one(self) -> Callable[..., Any]:
         """Return the matrix product and its argmax."""
         W, b = self.W, self.b
         return lambda x: (W.dot(x) + b).argmax()
@@ -141,11 +142,11 @@ class SklearnTree(Peer):
         """Return depth and leaves."""
         return {"depth": int(self.tree.max_depth), "leaves": int(self.tree.n_leaves)}
 
-    def samples(self, split: Split, n: int) -> list[Any]:
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Return matrices of one row."""
-        return [split.X_test[i : i + 1].copy() for i in range(n)]
+        return [(split.X_test[i : i + 1].copy(),) for i in range(n)]
 
-    def one(self) -> Callable[[Any], Any]:
+    def one(self) -> Callable[..., Any]:
         """Return the way to the leaf and its top class."""
         apply, top = self.tree.apply, self.top
         return lambda x: top[apply(x)[0]]
@@ -192,13 +193,13 @@ class LightGBM(Peer):
         trees = self.booster.dump_model()["tree_info"]
         return {"leaves": sum(tree["num_leaves"] for tree in trees)}
 
-    def samples(self, split: Split, n: int) -> list[Any]:
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Return matrices of one row."""
         if split.sparse:
-            return [split.X_test[i] for i in range(n)]
-        return [split.X_test[i : i + 1].astype(np.float64) for i in range(n)]
+            return [(split.X_test[i],) for i in range(n)]
+        return [(split.X_test[i : i + 1].astype(np.float64),) for i in range(n)]
 
-    def one(self) -> Callable[[Any], Any]:
+    def one(self) -> Callable[..., Any]:
         """Return the prediction of one row."""
         booster = self.booster
         return lambda x: booster.predict(x, num_threads=1).argmax()
@@ -240,12 +241,12 @@ class VowpalWabbit(OneByOne):
             for i in rng.permutation(len(lines)):
                 self.workspace.learn(lines[i])
 
-    def samples(self, split: Split, n: int) -> list[Any]:
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Return parsed examples."""
         lines = vw_lines(split.X_test[:n], np.zeros(n))
-        return [self.workspace.parse(line) for line in lines]
+        return [(self.workspace.parse(line),) for line in lines]
 
-    def one(self) -> Callable[[Any], Any]:
+    def one(self) -> Callable[..., Any]:
         """Return the prediction of an example."""
         predict = self.workspace.predict
         return lambda example: predict(example) - 1
@@ -300,7 +301,7 @@ class FastText(OneByOne):
     def top_classes(self, split: Split, k: int) -> AnyArray:
         """Return the ``k`` best class ids of the test rows; -1 where there are fewer."""
         top = np.full((split.y_test.size, k), -1)
-        for i, text in enumerate(self.samples(split, split.y_test.size)):
+        for i, (text,) in enumerate(self.samples(split, split.y_test.size)):
             for j, (_, label) in enumerate(self.model.f.predict(text, k, 0.0, "")):
                 top[i, j] = int(label[9:])
         return top
@@ -310,18 +311,18 @@ class FastText(OneByOne):
         if split.y_test.size * split.n_classes > _MAX_PROBABILITIES:
             return None
         p = np.zeros(split.y_test.size)
-        for i, text in enumerate(self.samples(split, split.y_test.size)):
+        for i, (text,) in enumerate(self.samples(split, split.y_test.size)):
             truth = f"__label__{split.y_test[i]}"
             found = self.model.f.predict(text, split.n_classes, 0.0, "")
             p[i] = next((value for value, label in found if label == truth), 0.0)
         p = np.minimum(p[split.known], 1.0)
         return p, p
 
-    def samples(self, split: Split, n: int) -> list[Any]:
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Return texts as fastText reads them."""
-        return [_flat(text) + "\n" for text in (split.texts_test or [])[:n]]
+        return [(_flat(text) + "\n",) for text in (split.texts_test or [])[:n]]
 
-    def one(self) -> Callable[[Any], Any]:
+    def one(self) -> Callable[..., Any]:
         """Return the prediction of a text."""
         predict = self.model.f.predict
         return lambda text: int(predict(text, 1, 0.0, "")[0][1][9:])
@@ -367,12 +368,12 @@ class NapkinXC(Peer):
         found = self.model.predict(sp.csr_matrix(split.X_test), top_k=k)
         return np.array([[*row[:k], *[-1] * (k - len(row))] for row in found])
 
-    def samples(self, split: Split, n: int) -> list[Any]:
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Return matrices of one row."""
         X = sp.csr_matrix(split.X_test)
-        return [X[i] for i in range(n)]
+        return [(X[i],) for i in range(n)]
 
-    def one(self) -> Callable[[Any], Any]:
+    def one(self) -> Callable[..., Any]:
         """Return the prediction of one row."""
         predict = self.model.predict
         return lambda x: predict(x, top_k=1)[0][0]
@@ -420,14 +421,15 @@ class Pecos(Peer):
         return ids
 
     def measured(self) -> dict[str, float]:
-        """Return the seconds that were measured there: train, single and batch."""
-        return {name: float(self.out[name]) for name in ("train", "single", "batch")}
+        """Return what was measured there."""
+        names = ("train_seconds", "single_us", "batch_us")
+        return {name: float(self.out[name]) for name in names}
 
-    def samples(self, split: Split, n: int) -> list[Any]:
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Rows are in the other interpreter."""
         raise NotImplementedError
 
-    def one(self) -> Callable[[Any], Any]:
+    def one(self) -> Callable[..., Any]:
         """Rows are predicted in the other interpreter."""
         raise NotImplementedError
 

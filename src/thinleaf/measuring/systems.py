@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from thinleaf._dtypes import INDEX, AccumArray, AnyArray
+from thinleaf._dtypes import AccumArray, AnyArray
 from thinleaf.arrays.rows import as_rows
 from thinleaf.estimators import LabelTreeClassifier, MACHClassifier
+from thinleaf.measuring.latency import prepared_rows
 from thinleaf.measuring.split import Split
 from thinleaf.model.cost import frozen_mean_flops
 from thinleaf.model.frozen import FrozenTree
@@ -28,7 +29,7 @@ _REHEARSAL = (400, 8)
 
 _FEW = {
     "epochs": 1, "expansion_sweeps": 2, "max_rounds": 1, "max_sweeps": 2, "n_estimators": 2,
-    "n_passes": 1, "n_repetitions": 1,
+    "n_passes": 1, "n_repetitions": 1, "verbose": 0,
 }  # fmt: skip
 """How much of it, at the most."""
 
@@ -78,15 +79,15 @@ class System(ABC):
         return {}
 
     @abstractmethod
-    def samples(self, split: Split, n: int) -> list[Any]:
-        """Return the first test rows, prepared for :meth:`one`."""
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
+        """Return the first test rows, each as the arguments of :meth:`one`."""
 
     @abstractmethod
-    def one(self) -> Callable[[Any], Any]:
-        """Return the fastest call for a prepared sample."""
+    def one(self) -> Callable[..., Any]:
+        """Return the fastest call for a prepared row."""
 
     def measured(self) -> dict[str, float] | None:
-        """Return the seconds train, single and batch if the system measures itself."""
+        """Return train_seconds, single_us and batch_us if the system measures itself."""
         return None
 
     @abstractmethod
@@ -102,17 +103,14 @@ class Ours(System):
     name : str
     model : estimator
         Not fitted.
-    beam : int
-        Of the frozen model.
     """
 
     predictor: Any
     """The frozen model, or the estimator itself."""
 
-    def __init__(self, name: str, model: Any, beam: int = 1) -> None:
+    def __init__(self, name: str, model: Any) -> None:
         self.name = name
         self.model = model
-        self.beam = beam
 
     def rehearse(self, split: Split) -> None:
         """Train and predict on a few rows."""
@@ -122,18 +120,17 @@ class Ours(System):
             most = _FEW.get(name.rpartition("__")[2])
             if most is not None and isinstance(value, int) and value > most:
                 less[name] = most
-        rehearsal = Ours(self.name, clone(self.model).set_params(**less), self.beam)
+        rehearsal = Ours(self.name, clone(self.model).set_params(**less))
         rehearsal.fit(few)
         rehearsal.predict(few)
         rehearsal.top_classes(few, 1)
         rehearsal.label_proba(few)
-        rehearsal.one()(rehearsal.samples(few, 1)[0])
+        rehearsal.one()(*rehearsal.samples(few, 1)[0])
 
     def fit(self, split: Split) -> None:
         """Train, and freeze."""
         self.model.fit(self._rows(split, "train"), split.y_train)
-        frozen = hasattr(self.model, "freeze")
-        self.predictor = self.model.freeze(beam=self.beam) if frozen else self.model
+        self.predictor = self.model.freeze() if hasattr(self.model, "freeze") else self.model
 
     def predict(self, split: Split) -> AnyArray:
         """Return the class ids of the test part, as a batch."""
@@ -177,25 +174,22 @@ class Ours(System):
             return {"depth": 0, **buckets, **shape}
         return shape
 
-    def samples(self, split: Split, n: int) -> list[Any]:
-        """Return the first test rows, prepared for :meth:`one`."""
+    def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
+        """Return the first test rows, each as the arguments of :meth:`one`."""
         X = self._rows(split, "test")
         if self._takes_texts:
-            return list(X[:n])
+            return [(text,) for text in X[:n]]
         if isinstance(self.model, LabelTreeClassifier):
-            return [X[i : i + 1] for i in range(n)]
-        if not split.sparse:
-            return [X[i].copy() for i in range(n)]
-        parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in range(n)]
-        return [(X.indices[own].astype(INDEX), X.data[own]) for own in parts]
+            return [(X[i : i + 1],) for i in range(n)]
+        return prepared_rows(X, n)
 
-    def one(self) -> Callable[[Any], Any]:
-        """Return the fastest call for a prepared sample."""
+    def one(self) -> Callable[..., Any]:
+        """Return ``predict_one``, or what comes closest to it."""
         if isinstance(self.model, LabelTreeClassifier) and not self._takes_texts:
             predict = self.model.predict
             return lambda row: predict(row)[0]
         call: Callable[..., Any] = self.predictor.predict_one
-        return lambda sample: call(*sample) if isinstance(sample, tuple) else call(sample)
+        return call
 
     def nbytes(self) -> int:
         """Return the size of the arrays, or of the file where there is no such figure."""
@@ -219,6 +213,30 @@ class Ours(System):
         if texts is not None and isinstance(self.model, LabelTreeClassifier):
             return texts
         return getattr(split, f"X_{part}")
+
+
+class Refrozen(Ours):
+    """A model that another system has fitted, deployed differently: a beam, fewer trees.
+
+    Parameters
+    ----------
+    name : str
+    model : estimator
+        Fitted before this system is.
+    change : callable
+        Of its frozen form.
+    """
+
+    def __init__(self, name: str, model: Any, change: Callable[[FrozenTree], FrozenTree]) -> None:
+        super().__init__(name, model)
+        self.change = change
+
+    def rehearse(self, split: Split) -> None:
+        """Do nothing: what it calls has been called."""
+
+    def fit(self, split: Split) -> None:
+        """Freeze it; it has been trained."""
+        self.predictor = self.change(self.model.freeze())
 
 
 def _of(rows: Any, mask: AnyArray) -> Any:
