@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 DATA ?= data
+JOBS ?= auto
 
 BIN := $(VENV)/bin
 
@@ -16,8 +17,12 @@ venv: $(VENV)/.created ## Create the virtual environment
 demo: $(VENV)/.installed-demo ## Trees beside a flat softmax on ICD-10-CM diagnosis texts
 	@$(BIN)/python -m thinleaf demo
 
-test: lint ## Lint, then run every test and doctest
-	$(BIN)/python -m pytest
+# mypy takes one core for a minute, so kernels are compiled meanwhile.
+test: $(VENV)/.installed-test ## Lint, then run every test and doctest, on all cores or on JOBS
+	@$(BIN)/python -m tests.compile_kernels & compiling=$$!; \
+	$(MAKE) --no-print-directory lint; linted=$$?; \
+	wait $$compiling && exit $$linted
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 lint: $(VENV)/.installed-test ## Check style, types, import direction and spelling
 	$(BIN)/ruff check .

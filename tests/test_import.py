@@ -25,6 +25,12 @@ def test_importing_is_light(heavy):
     assert heavy not in modules_after("import thinleaf")
 
 
+@pytest.mark.parametrize("heavy", ["scipy.sparse", "sklearn"])
+def test_a_model_is_loaded_without(heavy):
+    """A process that answers single rows imports the compiler, and little else."""
+    assert heavy not in modules_after("import thinleaf\nthinleaf.load")
+
+
 def test_public_names_exist():
     for name in getattr(thinleaf, "__all__", ()):
         assert getattr(thinleaf, name) is not None

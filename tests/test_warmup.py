@@ -14,7 +14,7 @@ import thinleaf
 from tests.estimator_cases import formats, problem, quick
 from thinleaf.kernels import _jit
 from thinleaf.kernels._cache import KernelCache
-from thinleaf.warmup import steps, warm_up
+from thinleaf.warmup import WarmUp, steps, warm_up
 
 PREDICT = """
 import sys
@@ -92,6 +92,13 @@ def model_files(tmp_path_factory) -> list[str]:
     return files
 
 
+@pytest.fixture(scope="module")
+def warm() -> WarmUp:
+    """All that training needs, compiled."""
+    return warm_up(training=True)
+
+
+@pytest.mark.compiles
 def test_after_a_warm_up_nothing_is_compiled(model_files, tmp_path):
     warm = "from thinleaf import warm_up\ndone = warm_up()\nprint(done.n_compiled, done.n_loaded)"
     n_compiled, _ = map(int, run(warm, cache=tmp_path))
@@ -101,6 +108,7 @@ def test_after_a_warm_up_nothing_is_compiled(model_files, tmp_path):
     assert n_loaded > 20
 
 
+@pytest.mark.compiles
 def test_prediction_works_where_no_cache_can_be(model_files):
     X = np.ones((3, thinleaf.load(model_files[0]).n_features), dtype=np.float32)
     expected = str(thinleaf.load(model_files[0]).apply(X)).split()
@@ -119,11 +127,10 @@ def test_a_cache_that_can_no_longer_be_written_is_no_error(monkeypatch):
     cache.save_overload(None, None)
 
 
-def test_training_is_warmed_up_too():
-    first = warm_up(training=True)
+def test_training_is_warmed_up_too(warm):
     again = warm_up(training=True)
     assert again.n_compiled == 0
-    assert first.cache_directory == again.cache_directory
+    assert warm.cache_directory == again.cache_directory
     assert again.seconds > 0.0
 
 
@@ -135,8 +142,7 @@ def test_each_step_is_named_once():
 
 
 @formats
-def test_a_usual_fit_compiles_nothing_after_a_warm_up(kind):
-    warm_up(training=True)
+def test_a_usual_fit_compiles_nothing_after_a_warm_up(kind, warm):
     before, _ = _jit.compiled_signatures()
     X, y = problem(1, kind=kind, n_classes=6)
     X = X.astype(np.float32)

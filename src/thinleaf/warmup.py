@@ -1,7 +1,8 @@
 """Compiling ahead: after :func:`warm_up`, processes load code from the cache and compile nothing.
 
 What there is to compile follows from the types of arguments alone. So a tree of two leaves is
-called in every way that a user's model can be, in the layouts for dense and for sparse rows.
+called in every way that a user's model can be, in the layouts for dense and for sparse rows, with
+one path and with several.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 
 from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.kernels._jit import cache_directory, compiled_signatures
+from thinleaf.kernels._notice import silence
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.probability import Outside
@@ -70,10 +72,11 @@ def warm_up(*, training: bool = False, progress: Callable[[str], None] | None = 
     """
     started = time.perf_counter()
     n_compiled, n_loaded = compiled_signatures()
-    for name, call in steps(training):
-        if progress is not None:
-            progress(name)
-        call()
+    with silence():
+        for name, call in steps(training):
+            if progress is not None:
+                progress(name)
+            call()
     compiled, loaded = compiled_signatures()
     seconds = time.perf_counter() - started
     return WarmUp(seconds, compiled - n_compiled, loaded - n_loaded, cache_directory())
@@ -85,11 +88,15 @@ def steps(training: bool) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
-    model = _smallest_model()
+    models = [_smallest_model(sparse) for sparse in (False, True)]
+    model = models[0]
     dense = np.eye(_N_CLASSES, _N_FEATURES, dtype=PARAM)
     sparse = sp.csr_array(dense)
     y = model.labels
-    yield "single rows", partial(_call_single, model)
+    for layout in models:
+        for beam in (1, 2):
+            kind = f"{'sparse' if layout.packed.sparse else 'dense'} layout, beam {beam}"
+            yield f"single rows: {kind}", partial(_call_single, layout.with_beam(beam))
     for name, X in (("dense", dense), ("sparse", sparse)):
         for method, arguments in (
             ("predict", ()),
@@ -100,6 +107,7 @@ def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
             ("apply", ()),
         ):
             yield f"{name} rows: {method}", partial(getattr(model, method), X, *arguments)
+        yield f"{name} rows: predict, beam 2", partial(model.with_beam(2).predict, X)
 
 
 def _call_single(model: FrozenTree) -> None:
@@ -123,8 +131,8 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _smallest_model() -> FrozenTree:
-    """Return a tree that needs no training. Its layout does not matter: one code serves both."""
+def _smallest_model(sparse: bool) -> FrozenTree:
+    """Return a tree that needs no training, laid out for dense or for sparse rows."""
     used = np.arange(2, dtype=INDEX)
     router = Router(used, np.ones(2, PARAM), 0.0)
     leaves = [
@@ -136,7 +144,8 @@ def _smallest_model() -> FrozenTree:
         n_features=_N_FEATURES,
         n_classes=_N_CLASSES,
     )
-    return FrozenTree(pack(tree, Outside.of(tree, None, 0.01), sparse=False), np.arange(_N_CLASSES))
+    packed = pack(tree, Outside.of(tree, None, 0.01), sparse=sparse)
+    return FrozenTree(packed, np.arange(_N_CLASSES))
 
 
 def _training_steps() -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -400,6 +400,7 @@ def test_threads_do_not_change_the_model(kind, way):
 
 def test_threads_of_linear_algebra_do_not_change_the_model():
     X, y = problem(8, spread=2.0, n_rows=1000, n_features=64, n_classes=10)
-    usual = quick().fit(X, y)
+    with threadpool_limits(limits=2):
+        usual = quick().fit(X, y)
     with threadpool_limits(limits=1):
         assert_same_model(usual, quick().fit(X, y))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -260,3 +262,33 @@ def test_compiled_code_is_stamped_with_all_that_may_be_in_it():
     for file in package.rglob("*.py"):
         if "kernels._jit import" in file.read_text() and file.name != "warmup.py":
             assert file in stamped, file
+
+
+def test_documents_list_the_decorators():
+    """The tables of the module and of the architecture page are those of the code."""
+    defined = {
+        name
+        for name, value in vars(_jit).items()
+        if inspect.isfunction(value)
+        and value.__module__ == _jit.__name__
+        and list(inspect.signature(value).parameters) == ["function"]
+    }
+    page = Path(__file__).parents[2] / "docs" / "architecture.md"
+    rows = re.findall(r"^\| `(\w+)` \|", page.read_text(), re.MULTILINE)
+    assert defined <= set(rows), defined - set(rows)
+    assert _jit.__doc__ is not None
+    assert set(re.findall(r"^`(\w+)` ", _jit.__doc__, re.MULTILINE)) == defined
+
+
+def test_code_stands_in_the_index_once_it_is_written(tmp_path):
+    """Processes that compile at the same time never read each other's half-written or old files."""
+    steps: list[str] = []
+    old, new = (_cache._SharedFiles(str(tmp_path), "kernel", stamp) for stamp in ("old", "new"))
+    for name in ("_save_data", "_save_index"):
+        saved = getattr(new, name)
+        setattr(new, name, lambda *a, name=name, saved=saved: (steps.append(name), saved(*a)))
+    old.save("signature", "old code")
+    new.save("signature", "new code")
+    assert steps == ["_save_data", "_save_index"]
+    assert new.load("signature") == "new code"
+    assert len(list(tmp_path.glob("*.nbc"))) == 2  # neither has written over the other's

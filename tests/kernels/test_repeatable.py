@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import hashlib
 import numpy as np
@@ -38,6 +40,7 @@ def run(cache_dir) -> str:
     return done.stdout
 
 
+@pytest.mark.compiles
 def test_compiled_and_cached_kernels_train_the_same_tree(tmp_path):
     compiled = run(tmp_path)
     assert any(tmp_path.rglob("*.nbi")), "the first run left no cache"

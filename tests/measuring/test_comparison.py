@@ -28,7 +28,7 @@ from thinleaf import (
     SoftmaxForestClassifier,
     SoftmaxTreeClassifier,
 )
-from thinleaf.cli._estimator import MODELS
+from thinleaf.cli._parameters import MODELS
 from thinleaf.explain.frontier import pareto_front, plot_frontier
 from thinleaf.measuring import Entry, Split, compare, peers
 from thinleaf.measuring import run as running
@@ -218,12 +218,12 @@ def test_what_fails_or_takes_too_long_is_a_result():
     said: list[tuple[str, str]] = []
     split = split_of()
     results = list(
-        compare(split, entries, limit=1.0, progress=lambda e, stage: said.append((e.name, stage)))
+        compare(split, entries, limit=3.0, progress=lambda e, stage: said.append((e.name, stage)))
     )
     by_name = {result.name: result for result in results}
     assert list(by_name) == ["bad", "endless", "unknown", "good", "fastText hs"]
     assert by_name["bad"].failed.startswith("ValueError: validation_fraction=1e-09 leaves no rows")
-    assert by_name["endless"].failed == "stopped after 1 s"
+    assert by_name["endless"].failed == "stopped after 3 s"
     assert by_name["unknown"].failed == "ValueError: unknown estimator 'NoSuchClassifier'"
     assert by_name["fastText hs"].failed
     good = by_name["good"]
@@ -459,9 +459,9 @@ def test_figures_need_matplotlib(files, monkeypatch):
 
 
 def test_all_models_can_be_named():
-    from thinleaf.cli.compare import _entries
+    from thinleaf.cli.compare import _entries, _parameters
 
-    entries = _entries("all", "all", [], 0)
+    entries = _entries(_parameters("all", [], 0), "all")
     assert [entry.name for entry in entries[: len(MODELS)]] == list(MODELS)
     assert entries[MODELS.index("huffman")].parameters["tree"] == "huffman"
     assert all(entry.peer for entry in entries[len(MODELS) :])

@@ -82,7 +82,7 @@ def refused(
         return None
     target.write_bytes(content)
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()  # not of what runs beside it
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -93,7 +93,7 @@ def refused(
         tracemalloc.stop()
     assert type(caught.value) is error
     assert 10 < len(str(caught.value)) < 2000
-    assert time.perf_counter() - began < 20.0
+    assert time.process_time() - began < 20.0
     assert peak < 2**22 + 60 * len(content)
     return content
 

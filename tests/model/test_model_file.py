@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import mmap
+import os
 import platform
 import threading
 import tracemalloc
@@ -237,7 +239,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, error, st
             Path(arguments[1]).write_bytes(b"half a file")
         raise error
 
-    monkeypatch.setattr(persist if step == "save_file" else persist.os, step, fail)
+    monkeypatch.setattr(persist if step == "save_file" else os, step, fail)
     with pytest.raises(type(error)):
         rich_model(2).save(path)
     assert path.read_bytes() == before
@@ -496,3 +498,49 @@ def test_arrays_and_metadata_come_back(tmp_path):
     assert metadata == {"a": 1}
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array, strict=True)
+
+
+# -- copies, and files of other kinds --------------------------------------------------------------
+
+
+@layouts
+def test_a_copy_is_the_model_too(tmp_path, sparse):
+    path = tmp_path / "model"
+    model = rich_model(sparse=sparse)
+    model.save(path)
+    copy = load(path, mapped=False)
+    assert_same_frozen(model, copy)
+    for array in copy.packed.arrays().values():
+        assert not isinstance(owner(array), mmap.mmap)
+        assert not array.flags.writeable
+        assert array.flags.aligned
+
+
+def test_a_copy_outlives_its_file(tmp_path):
+    path = tmp_path / "model"
+    model = rich_model()
+    model.save(path)
+    copy = load(path, mapped=False)
+    with path.open("r+b") as file:  # a mapped model would end the process
+        file.truncate(0)
+    assert_same_answers(model, copy, real_rows())
+
+
+@pytest.mark.parametrize(
+    "content", [b"cat\tit purrs\ndog\tit barks\n", b"a\n", "größe\tübel\n".encode() * 500]
+)
+def test_text_is_not_a_model(tmp_path, content):
+    path = tmp_path / "data.tsv"
+    path.write_bytes(content)
+    message = r"data\.tsv is not a model file: it looks like text.*`thinleaf train .*data\.tsv -o"
+    for open_file in (load, load_estimator):
+        with pytest.raises(ModelFileError, match=message):
+            open_file(path)
+
+
+def test_a_compressed_file_is_not_a_model(tmp_path):
+    path = tmp_path / "model.gz"
+    rich_model().save(tmp_path / "model")
+    path.write_bytes(gzip.compress((tmp_path / "model").read_bytes()))
+    with pytest.raises(ModelFileError, match="gzip"):
+        load(path)

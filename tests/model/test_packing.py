@@ -196,9 +196,9 @@ def test_a_long_chain_is_searched(beam):
     """In time that goes with its length: a beam does not sort all its paths on each level."""
     model = frozen(chain(5000), beam=beam)
     model.predict(np.zeros((1, 1), PARAM))
-    began = time.perf_counter()
+    began = time.process_time()
     P = model.predict_proba(np.float32([[9.0], [-9.0], [0.01]]))
-    assert time.perf_counter() - began < 3.0
+    assert time.process_time() - began < 3.0
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
 
 

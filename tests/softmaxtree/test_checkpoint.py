@@ -19,7 +19,6 @@ from sklearn.base import clone
 from tests.estimator_cases import adaptive, assert_same_model, assert_same_tree, formats, problem
 from tests.strategies import blobs
 from thinleaf import ModelFileError
-from thinleaf.arrays import files as persist
 from thinleaf.arrays.files import read_arrays, write_arrays
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown
@@ -397,7 +396,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(fails, error, tmp_p
     def fail(*args):
         raise error("disk full")
 
-    monkeypatch.setattr(persist.os, fails, fail)
+    monkeypatch.setattr(os, fails, fail)
     with pytest.raises(error, match="disk full"):
         write_arrays(path, {"a": np.arange(4)}, {"version": 2})
     assert path.read_bytes() == before
@@ -420,8 +419,8 @@ def test_at_no_moment_is_the_file_incomplete(tmp_path, monkeypatch):
 
         return stand_in
 
-    monkeypatch.setattr(persist.os, "fsync", look("fsync", fsync))
-    monkeypatch.setattr(persist.os, "replace", look("replace", move))
+    monkeypatch.setattr(os, "fsync", look("fsync", fsync))
+    monkeypatch.setattr(os, "replace", look("replace", move))
     write_arrays(path, {"a": np.arange(4)}, {"version": 2})
     assert seen == [("fsync", 1), ("replace", 1)]
     assert read_arrays(path)[1] == {"version": 2}

@@ -1,18 +1,18 @@
 """Files of arrays: safetensors with JSON metadata, written whole or not at all, read with distrust.
 
 A file is read by mapping it into memory: its arrays are read-only views, and no page is touched
-before it is needed. The header is checked strictly before any array is made. What the arrays mean
-is checked by whoever asked for them; nothing here knows models. No pickle is ever read.
+before it is needed; or all of it at once. The header is checked strictly before any array is made.
+What the arrays mean is checked by whoever asked for them; nothing here knows models. No pickle is
+ever read. Where files may be written is in ``replace``.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import mmap
-import os
 import stat
-import uuid
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -23,13 +23,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from thinleaf._dtypes import AnyArray
+from thinleaf.arrays.replace import replace_file
 
 _KEY = "thinleaf"
-
-
 _MAX_HEADER = 16_000_000
-
-
+_LOOKED_AT = 1024
+_GZIP = b"\x1f\x8b"
 _MAX_DEPTH = 64
 
 
@@ -51,41 +50,43 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[s
         _require(array.dtype in _DTYPES.values(), f"a file holds no {array.dtype} ({name!r})")
     names = sum(len(name) + 200 for name in arrays)
     _require(2 * len(text) + names < _MAX_HEADER, "the metadata are too long for a file")
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    with temporary.open("xb") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     try:
-        save_file(
-            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-            temporary,
-            {_KEY: text},
-        )
-        temporary.chmod(mode)  # save_file makes a file that only its owner may read
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with replace_file(path) as temporary:
+            save_file(
+                {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+                temporary,
+                {_KEY: text},
+            )
     except SafetensorError as error:
-        temporary.unlink(missing_ok=True)
         raise OSError(f"{path} cannot be written: {error}") from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
-def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Map what :func:`write_arrays` wrote; :class:`ModelFileError` if the file is broken.
+def read_arrays(path: Path, *, mapped: bool = True) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Read what :func:`write_arrays` wrote; :class:`ModelFileError` if the file is broken.
+
+    Parameters
+    ----------
+    path : Path
+    mapped : bool
+        Map the file into memory. If it is then cut short or written over in place, arrays change,
+        or the process ends by a signal. Otherwise arrays are of a private copy.
 
     Returns
     -------
     arrays : dict
-        Read-only views of the file, which stays open as long as one of them lives.
+        Read-only views of the file, which stays open as long as one of them lives, or of the copy.
     metadata : dict
     """
+    if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+        raise ModelFileError(f"{path} is no regular file: store what it gives in one first")
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < 8:
-            raise ModelFileError(f"{path} is not a thinleaf file: it has {size} bytes")
-        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        start = file.read(_LOOKED_AT)
+        _check_kind(path, start)
+        if mapped:
+            content: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        else:
+            content = start + file.read()
+    size = len(content)
     try:
         length = int.from_bytes(content[:8], "little")
         _require(length <= min(size - 8, _MAX_HEADER), "its header is too long")
@@ -97,6 +98,28 @@ def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         message = f"{path} is not a thinleaf file, or is damaged: {error}"
         raise ModelFileError(message) from error
     return arrays, metadata
+
+
+def _check_kind(path: Path, start: bytes) -> None:
+    """Refuse what is evidently another kind of file, by its first bytes, and say what it is."""
+    if start.startswith(_GZIP):
+        raise ModelFileError(f"{path} is not a model file: it is compressed with gzip, unpack it")
+    if len(start) and _is_text(start):
+        raise ModelFileError(
+            f"{path} is not a model file: it looks like text. If it holds examples, train a model "
+            f"on them with `thinleaf train {path} -o model.thinleaf`, and give that one"
+        )
+    if len(start) < 8:
+        raise ModelFileError(f"{path} is not a thinleaf file: it has {len(start)} bytes")
+
+
+def _is_text(start: bytes) -> bool:
+    """Return whether a file that begins so is UTF-8 without control characters."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(start)  # the end may be cut
+    except UnicodeDecodeError:
+        return False
+    return all(c.isprintable() or c.isspace() for c in text)
 
 
 def file_format(path: Path) -> str | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias, cast
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-import scipy.sparse as sp
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AnyArray, IndexArray, ParamArray
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _FLOAT32 = np.dtype(PARAM)
 _INT32 = np.dtype(INDEX)
@@ -77,9 +80,15 @@ def n_local_features(X: Local) -> int:
     return X.indptr.size - 1 if isinstance(X, CSC) else X.shape[1]
 
 
+def is_sparse(X: Any) -> bool:
+    """Return whether it is a sparse matrix of SciPy, which is not imported for that."""
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(X))
+
+
 def as_rows(X: Any) -> Rows:
     """Return validated input (dense, or any scipy CSR) in the library's dtypes."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return np.ascontiguousarray(X, dtype=PARAM)
     matrix = cast("sp.csr_array | sp.csr_matrix", X)
     matrix.check_format(full_check=True)  # kernels follow its indices wherever they lead
@@ -102,6 +111,8 @@ def as_matrix(X: Rows) -> Any:
     """Return rows as NumPy and SciPy have them: an array, or a CSR matrix over the same memory."""
     if not isinstance(X, CSR):
         return X
+    import scipy.sparse as sp
+
     shape = (X.indptr.size - 1, X.n_features)
     return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape)
 

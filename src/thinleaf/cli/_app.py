@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from thinleaf._version import __version__
 from thinleaf.cli import bench, compare, demo, evaluate, inspect, predict, train, warmup
@@ -17,8 +18,53 @@ INTERRUPTED = 130
 CLOSED_PIPE = 141
 
 
-class Verbs(TyperGroup):
+OTHER_NAMES = {
+    "benchmark": "bench",
+    "classify": "predict",
+    "compile": "warmup",
+    "describe": "inspect",
+    "fit": "train",
+    "info": "inspect",
+    "learn": "train",
+    "plot": "bench compare",
+    "score": "evaluate",
+    "show": "inspect",
+    "test": "evaluate",
+}
+"""What other programs call our verbs."""
+
+
+class PlainHelp:
+    """Help without Python's names of types, where names of arguments and options say enough."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters: arguments and flags have no type to show."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: ""
+            elif getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return parameters
+
+
+class Verb(PlainHelp, TyperCommand):
+    """One verb."""
+
+
+class Verbs(PlainHelp, TyperGroup):
     """Runs a verb; what goes wrong with data, models and parameters becomes one line."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a verb; one that is called otherwise here is named."""
+        name = args[0].lower()
+        if name not in self.commands:
+            verb = OTHER_NAMES.get(name)
+            if verb is None and get_close_matches(name, ["compare"]):
+                verb = "bench compare"
+            if verb is not None and not ctx.resilient_parsing:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean 'thinleaf {verb}'?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb that was asked for."""
@@ -37,13 +83,14 @@ class Verbs(TyperGroup):
             raise typer.Exit(WRONG) from error
 
 
-class Measuring(TyperGroup):
+class Measuring(PlainHelp, TyperGroup):
     """``bench MODEL DATA`` is short for ``bench model MODEL DATA``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the verb to be "model" if there is none."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = ["model", *args]
+        """Take the verb to be "model" if there is none, but not if one is misspelt."""
+        if args and args[0] not in [*self.commands, *ctx.help_option_names]:
+            misspelt = get_close_matches(args[0], self.commands) and not os.path.exists(args[0])
+            args = args if misspelt else ["model", *args]
         return super().parse_args(ctx, args)
 
 
@@ -69,22 +116,21 @@ app = typer.Typer(
     cls=Verbs,
     help="Classification into thousands of classes with deep paths and thin leaves.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train.train)
-app.command()(predict.predict)
-app.command()(evaluate.evaluate)
-app.command()(inspect.inspect)
+app.command(cls=Verb)(train.train)
+app.command(cls=Verb)(predict.predict)
+app.command(cls=Verb)(evaluate.evaluate)
+app.command(cls=Verb)(inspect.inspect)
 measuring = typer.Typer(
     cls=Measuring, no_args_is_help=True, help="Measure a model, or compare models on data."
 )
-measuring.command("model")(bench.bench_model)
-measuring.command("compare")(compare.compare)
+measuring.command("model", cls=Verb)(bench.bench_model)
+measuring.command("compare", cls=Verb)(compare.compare)
 app.add_typer(measuring, name="bench")
-app.command()(warmup.warmup)
-app.command()(demo.demo)
+app.command(cls=Verb)(warmup.warmup)
+app.command(cls=Verb)(demo.demo)
 
 
 def _show_version(wanted: bool) -> None:

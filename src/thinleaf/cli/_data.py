@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thinleaf.cli import _options as options
+from thinleaf.cli._checks import STDIN
 from thinleaf.cli._output import Output
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from thinleaf.model.frozen import FrozenTree
     from thinleaf.text.recipe import Recipe
 
-STDIN = "-"
 _DENSE_SHARE = 0.1
+_COPIED = 1 << 28
+"""Bytes of the largest model file of which a copy is read: it may then change or go."""
 
 
 def open_model(
@@ -30,21 +32,22 @@ def open_model(
     from thinleaf.arrays.files import file_format
     from thinleaf.model.file_parts import LABEL_TREE_FORMAT
 
+    mapped = Path(path).stat().st_size > _COPIED
     if file_format(Path(path)) != LABEL_TREE_FORMAT:
-        return open_frozen(path, beam, temperature)
+        return open_frozen(path, beam, temperature, mapped=mapped)
     from thinleaf.cli._label_tree import open_label_tree
 
-    return open_label_tree(path, beam, temperature)
+    return open_label_tree(path, beam, temperature, mapped=mapped)
 
 
 def open_frozen(
-    path: str, beam: int | None = None, temperature: float | None = None
+    path: str, beam: int | None = None, temperature: float | None = None, *, mapped: bool = True
 ) -> tuple[FrozenTree, Recipe]:
     """Return a softmax tree, with another beam if one is given, and how it reads data."""
     from thinleaf.model.frozen import load
     from thinleaf.text.recipe import Recipe
 
-    model = load(path)
+    model = load(path, mapped=mapped)
     recipe = Recipe.of(model.sections, model.n_features)
     if beam is not None or temperature is not None:
         model = model.with_beam(beam or model.beam, temperature=temperature)

@@ -1,42 +1,31 @@
-"""From options to an estimator: names and values are checked before any data is read."""
+"""From options to an estimator: names are checked at once, values before any data is read."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import typer
 
-ModelChoice: TypeAlias = Literal["ast", "st", "forest", "recall", "lom", "ova", "label-tree"]
+from thinleaf.cli._parameters import (
+    CLASSES,
+    check_parameters,
+    names_of_model,
+    parameters_of,
+    trees_are_fixed,
+)
 
-_CLASSES = {
-    "ast": "AdaptiveSoftmaxTreeClassifier",
-    "st": "SoftmaxTreeClassifier",
-    "forest": "SoftmaxForestClassifier",
-    "recall": "RecallTreeClassifier",
-    "lom": "LOMTreeClassifier",
-    "ova": "OnlineOneVsAllClassifier",
-    "label-tree": "LabelTreeClassifier",
-    "huffman": "LabelTreeClassifier",
-    "flat": "FlatSoftmaxClassifier",
-    "one-vs-all": "OneVsAllClassifier",
-    "mach": "MACHClassifier",
-    "ds": "DoubleSamplingClassifier",
-}
 _PRESETS: dict[str, dict[str, Any]] = {"huffman": {"tree": "huffman"}}
 
-MODELS = tuple(_CLASSES)
-"""All names, those that ``train`` does not take too."""
 
-
-def make_estimator(
+def given_parameters(
     model: str,
     options: Mapping[str, Any],
     assignments: Sequence[str],
     general: Mapping[str, Any] | None = None,
-) -> Any:
-    """Return an estimator whose parameters have been checked.
+) -> dict[str, Any]:
+    """Return the parameters to set, whose names have been checked, without importing estimators.
 
     Parameters
     ----------
@@ -52,44 +41,40 @@ def make_estimator(
     Raises
     ------
     ValueError
-        If the estimator has no such parameter, or does not take the value.
+        If the estimator has no such parameter.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    given |= dict(map(parse_assignment, assignments))
+    check_parameters(model, given)
+    known = names_of_model(model, given)
+    own = {name: value for name, value in (general or {}).items() if name in known}
+    return _PRESETS.get(model, {}) | own | given
+
+
+def make_estimator(model: str, given: Mapping[str, Any]) -> Any:
+    """Return an estimator with the parameters that :func:`given_parameters` gave.
+
+    Raises
+    ------
+    ValueError
+        If the estimator does not take a value.
     """
     from thinleaf import estimators
 
-    chosen = dict(map(parse_assignment, assignments))
-    cls = getattr(estimators, _CLASSES[model])
-    estimator = cls()
-    if model == "forest":
-        wanted = {name for name, value in options.items() if value is not None} | chosen.keys()
-        fixed = bool(wanted & {"depth", "leaf_classes", "estimator__depth"})
-        kind = "SoftmaxTreeClassifier" if fixed else "AdaptiveSoftmaxTreeClassifier"
+    estimator = getattr(estimators, CLASSES[model])()
+    if model == "forest":  # a name that the forest does not have is one of its trees
+        kind = CLASSES["st" if trees_are_fixed(given) else "ast"]
         estimator.estimator = getattr(estimators, kind)()
-    known = _names(estimator)
-    given = dict(_PRESETS.get(model, {}))
-    given |= {name: value for name, value in (general or {}).items() if name in known}
-    given |= {name: value for name, value in options.items() if value is not None}
-    given |= chosen
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise ValueError(
-            f"{cls.__name__} (model {model}) has no parameter {unknown[0]!r}; it has "
-            f"{', '.join(known)}"
-        )
-    estimator.set_params(**{known[name]: value for name, value in given.items()})
+        own = parameters_of(CLASSES[model])
+        given = {
+            name if name in own or "__" in name else f"estimator__{name}": value
+            for name, value in given.items()
+        }
+    estimator.set_params(**given)
     estimator._validate_params()
     if hasattr(estimator, "_check_combinations"):
         estimator._check_combinations()
     return estimator
-
-
-def _names(estimator: Any) -> dict[str, str]:
-    """Return the parameters by name: a forest's own, and those of its trees where names differ."""
-    own = {name: name for name in estimator._get_param_names()}
-    if own.pop("estimator", None) is None:
-        return own
-    trees = estimator.estimator._get_param_names()
-    full = {f"estimator__{name}": f"estimator__{name}" for name in trees}
-    return {name: f"estimator__{name}" for name in trees} | full | own
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

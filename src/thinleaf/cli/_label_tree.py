@@ -121,7 +121,7 @@ class LabelTreeModel:
 
 
 def open_label_tree(
-    path: str, beam: int | None, temperature: float | None
+    path: str, beam: int | None, temperature: float | None, *, mapped: bool = True
 ) -> tuple[LabelTreeModel, Recipe]:
     """Return the label tree of a file, and how it reads data."""
     from thinleaf.estimators._base.label_tree_files import read_label_tree
@@ -130,7 +130,7 @@ def open_label_tree(
     if beam not in (None, 1) or temperature not in (None, 1.0):
         name = "--beam" if beam not in (None, 1) else "--temperature"
         raise ValueError(f"{name} is for softmax trees: a label tree is searched exactly")
-    file = read_label_tree(path)
+    file = read_label_tree(path, mapped=mapped)
     raw = getattr(file.estimator, "features_", None) is not None
     n_features = getattr(file.estimator, "n_features_in_", 0)
     return LabelTreeModel(file), Recipe.of(file.sections, n_features, raw=raw)

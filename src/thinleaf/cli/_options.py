@@ -15,22 +15,26 @@ DataFile = Annotated[
 ]
 Beam = Annotated[
     int | None,
-    typer.Option(min=1, max=1024, help="Paths that a row takes.", show_default="the model's"),
+    typer.Option(
+        metavar="N", min=1, max=1024, help="Paths that a row takes.", show_default="the model's"
+    ),
 ]
 Temperature = Annotated[
     float | None,
     typer.Option(
+        metavar="T",
         min=0.001,
         max=1000.0,
         help="What routers' scores are divided by if a row takes several paths.",
         show_default="the model's",
     ),
 ]
-Jobs = Annotated[int, typer.Option(help="Threads; -1 is all cores.")]
+Jobs = Annotated[int, typer.Option(metavar="N", help="Threads; -1 is all cores.")]
 DataFormat = Annotated[
     Format | None,
     typer.Option(
-        help="Format of the data; texts may come in another one than that of the training.",
+        help="Format of the data; texts may come in another one than that of the training. If "
+        "given, first lines are not checked for being of another.",
         show_default="the model's",
     ),
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinleaf.cli import _options as options
+from thinleaf.cli._checks import check_inputs, check_jobs
 from thinleaf.cli._data import open_frozen, row_batches
 from thinleaf.cli._output import Output, at_temperature, percent, size, table
 
@@ -23,8 +24,10 @@ _N_LOADS = 5
 def bench_model(
     model: options.ModelFile,
     data: options.DataFile,
-    limit: Annotated[int, typer.Option(min=1, help="Rows at the most.")] = 10_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Times that the batch is predicted.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Rows at the most.")] = 10_000,
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Times that the batch is predicted.")
+    ] = 20,
     temperature: options.Temperature = None,
     jobs: options.Jobs = 1,
     format: options.DataFormat = None,
@@ -33,6 +36,8 @@ def bench_model(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure latency, size and load time; error against latency of beams; smaller weights."""
+    check_jobs(jobs)
+    check_inputs(model, data)
     import numpy as np
 
     from thinleaf.measuring.deployed import Measurement, rows_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from thinleaf.cli import _options as options
-from thinleaf.cli._data import STDIN, name_of, note_left_out, prepare_rows, read_all, source
-from thinleaf.cli._estimator import MODELS, make_estimator
+from thinleaf.cli._checks import STDIN, check_inputs, check_output
+from thinleaf.cli._data import name_of, note_left_out, prepare_rows, read_all, source
+from thinleaf.cli._estimator import given_parameters, make_estimator
 from thinleaf.cli._output import Output, percent
+from thinleaf.cli._parameters import MODELS
 
 if TYPE_CHECKING:
     from thinleaf.datasets.examples import Examples
@@ -56,7 +58,7 @@ def compare(
     limit: Annotated[
         float, typer.Option(metavar="SECONDS", min=1.0, help="Time for each model.")
     ] = 600.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random choices.")] = 0,
     format: Annotated[
         Literal["auto", "libsvm", "vw", "fasttext", "tsv"],
         typer.Option(help="By default told by the file."),
@@ -77,12 +79,13 @@ def compare(
     quiet: options.Quiet = False,
 ) -> None:
     """Train models on the same rows, one after the other, and measure them alike."""
+    parameters = _parameters(models, set_ or [], seed)
+    _check_files(data, test, held_out, plot)
     from thinleaf.measuring import compare as run
     from thinleaf.measuring.report import NOTE, to_markdown, to_records, to_text
 
     output = Output(json, quiet)
-    entries = _entries(models, peers, set_ or [], seed)
-    _check_files(data, test, held_out, plot)
+    entries = _entries(parameters, peers)
     split = _read(data, test, held_out, seed, output, format=format, rows=rows, on_error=on_error)
     facts = _facts(split, data, test)
     results: list[Result] = []
@@ -135,11 +138,8 @@ def _names(given: str, known: Sequence[str], option: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _entries(models: str, peers: str, assignments: Sequence[str], seed: int) -> list[Entry]:
-    """Return what to compare, checked before any data is read."""
-    from thinleaf.measuring import Entry
-    from thinleaf.measuring.peers import PEERS
-
+def _parameters(models: str, assignments: Sequence[str], seed: int) -> dict[str, dict[str, Any]]:
+    """Return which of our models to compare, and what to set, its names checked."""
     wanted = _names(models, MODELS, "--models")
     own: dict[str, list[str]] = {name: [] for name in wanted}
     for text in assignments:
@@ -152,9 +152,16 @@ def _entries(models: str, peers: str, assignments: Sequence[str], seed: int) -> 
             )
         own[model].append(assignment)
     general = {"random_state": seed, "n_jobs": 1}
+    return {name: given_parameters(name, {}, given, general) for name, given in own.items()}
+
+
+def _entries(parameters: Mapping[str, Mapping[str, Any]], peers: str) -> list[Entry]:
+    """Return what to compare, checked before any data is read."""
+    from thinleaf.measuring import Entry
+    from thinleaf.measuring.peers import PEERS
+
     entries = [
-        Entry.of_model(name, make_estimator(name, {}, given, general))
-        for name, given in own.items()
+        Entry.of_model(name, make_estimator(name, given)) for name, given in parameters.items()
     ]
     for name in _names(peers, list(PEERS), "--peers"):
         entries += Entry.of_peer(name)
@@ -169,12 +176,12 @@ def _check_files(data: str, test: str | None, held_out: float, plot: str | None)
         raise ValueError("only one of the files can be standard input")
     if test is None and not 0.0 < held_out < 1.0:
         raise ValueError(f"--held-out must be between 0 and 1, got {held_out}")
+    check_inputs(data, test)
     if plot is None:
         return
     if Path(plot).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"{plot}: the name of a figure ends in .png, .svg or .pdf")
-    if not Path(plot).parent.is_dir():
-        raise ValueError(f"the directory of {plot} does not exist: create it first")
+    check_output("a figure", plot)
     try:
         import thinleaf.explain.frontier  # noqa: F401
     except ImportError as error:
@@ -260,6 +267,7 @@ def _line(result: Result) -> str:
 
 
 def _draw(results: Sequence[Result], path: str, output: Output) -> None:
+    from thinleaf.arrays.replace import replace_file
     from thinleaf.explain.frontier import plot_frontier
 
     points = {
@@ -271,5 +279,6 @@ def _draw(results: Sequence[Result], path: str, output: Output) -> None:
         output.note("there is nothing to draw: no model has figures")
         return
     figure: Any = plot_frontier(points).figure
-    figure.savefig(path, dpi=150)
+    with replace_file(path) as temporary:
+        figure.savefig(temporary, dpi=150, format=Path(path).suffix[1:])
     output.note(f"wrote {path}")

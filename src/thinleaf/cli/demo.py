@@ -15,7 +15,9 @@ from thinleaf.cli._output import Output
 def demo(
     rows: Annotated[
         int | None,
-        typer.Option(min=100, help="Train on the first rows only.", show_default="all"),
+        typer.Option(
+            metavar="N", min=100, help="Train on the first rows only.", show_default="all"
+        ),
     ] = None,
     figure: Annotated[
         str | None,

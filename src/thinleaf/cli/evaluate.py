@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinleaf.cli import _options as options
+from thinleaf.cli._checks import check_inputs, check_jobs
 from thinleaf.cli._data import open_model, row_batches
 from thinleaf.cli._output import Output, at_temperature, percent, table
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def evaluate(
     model: options.ModelFile,
     data: options.DataFile,
-    top_k: Annotated[int, typer.Option(min=1, help="Of the top-k error.")] = 5,
+    top_k: Annotated[int, typer.Option(metavar="K", min=1, help="Of the top-k error.")] = 5,
     beam: options.Beam = None,
     temperature: options.Temperature = None,
     format: options.DataFormat = None,
@@ -31,10 +32,12 @@ def evaluate(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure errors, perplexity and speed on labelled data."""
-    from thinleaf.text.recipe import KnownLabels
-
+    check_jobs(jobs)
+    check_inputs(model, data)
     output = Output(json, quiet)
     frozen, recipe = open_model(model, beam, temperature)
+    from thinleaf.text.recipe import KnownLabels
+
     known = KnownLabels(frozen.labels)
     evaluation = Evaluation(frozen, min(top_k, frozen.n_classes), jobs)
     for examples, X in row_batches(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinleaf.cli import _options as options
+from thinleaf.cli._checks import check_inputs
 from thinleaf.cli._data import open_model, row_batches
 from thinleaf.cli._label_tree import LabelTreeModel
 from thinleaf.cli._output import Output, percent, size, table
@@ -21,12 +22,20 @@ def inspect(
     model: options.ModelFile,
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="Data whose rows are counted at the leaves."),
+        typer.Argument(metavar="DATA", help="Data whose rows are counted at the leaves."),
     ] = None,
-    routers: Annotated[int, typer.Option(min=0, help="Routers to show, from the top.")] = 3,
-    leaves: Annotated[int, typer.Option(min=0, help="Leaves to show, the largest.")] = 5,
-    features: Annotated[int, typer.Option(min=0, help="Features to show of a node.")] = 6,
-    classes: Annotated[int, typer.Option(min=0, help="Classes to show of a leaf.")] = 8,
+    routers: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Routers to show, from the top.")
+    ] = 3,
+    leaves: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Leaves to show, the largest.")
+    ] = 5,
+    features: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Features to show of a node.")
+    ] = 6,
+    classes: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Classes to show of a leaf.")
+    ] = 8,
     beam: options.Beam = None,
     temperature: options.Temperature = None,
     format: options.DataFormat = None,
@@ -39,13 +48,14 @@ def inspect(
     With data, also how many rows reach each leaf, and of a forest, the error against the latency of
     its first trees.
     """
+    check_inputs(model, data)
+    output = Output(json, quiet)
+    frozen, recipe = open_model(model, beam, temperature)
     import numpy as np
 
     from thinleaf.explain.tree_text import LeafCounts, describe, render
     from thinleaf.text.recipe import KnownLabels
 
-    output = Output(json, quiet)
-    frozen, recipe = open_model(model, beam, temperature)
     if isinstance(frozen, LabelTreeModel):
         batches = None
         if data is not None:

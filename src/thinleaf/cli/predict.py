@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from thinleaf.cli import _options as options
-from thinleaf.cli._data import STDIN, name_of, note_left_out, open_model, source
+from thinleaf.cli._checks import STDIN, check_inputs, check_jobs
+from thinleaf.cli._data import name_of, note_left_out, open_model, source
 from thinleaf.cli._output import Output, to_json
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def predict(
     model: options.ModelFile,
     data: options.DataFile = STDIN,
     top_k: Annotated[
-        int | None, typer.Option(min=1, help="Give this many labels a row, best first.")
+        int | None,
+        typer.Option(metavar="K", min=1, help="Give this many labels a row, best first."),
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Give each label with its probability.")
@@ -43,6 +45,8 @@ def predict(
     One line of output a line of input; it is empty where that is blank or was left out. With
     --proba or --top-k, columns are separated by tabs.
     """
+    check_jobs(jobs)
+    check_inputs(model, data)
     output = Output(json, quiet)
     frozen, recipe = open_model(model, beam, temperature)
     predictor = Predictor(frozen, top_k, proba, jobs)
@@ -50,21 +54,23 @@ def predict(
     # a bar would be drawn into the answers, or between what is typed
     bar = Output(quiet=quiet or data == STDIN or sys.stdout.isatty())
     with (
-        recipe.open(source(data), format=format, labels=labels, on_error=on_error) as reader,
+        recipe.open(
+            source(data), format=format, labels=labels, on_error=on_error, empty_batches=True
+        ) as reader,
         bar.progress(name_of(data), "rows") as advance,
     ):
-        n_lines = 0
+        n_answered = 0
         for examples in reader:
-            answers = zip(examples.lines.tolist(), predictor(recipe.rows(examples)), strict=True)
+            found = predictor(recipe.rows(examples)) if len(examples) else iter(())
+            answers = zip(examples.lines.tolist(), found, strict=True)
             if json:
                 _write(to_json({"line": line} | answer) for line, answer in answers)
             else:
-                _write(_aligned(n_lines, answers))
-            n_lines = int(examples.lines[-1])
+                _write(_aligned(n_answered, answers, reader.n_lines))
+            n_answered = reader.n_lines
             advance(len(examples))
-    n_all = reader.n_rows + reader.n_blank + reader.n_skipped
     if not json:
-        _write([""] * (n_all - n_lines))
+        _write([""] * (reader.n_lines - n_answered))
     note_left_out(reader, output)
 
 
@@ -102,8 +108,10 @@ class Predictor:
                 yield {"labels": labels}
 
 
-def _aligned(n_lines: int, answers: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[str]:
-    """Yield answers as columns, each at the line of its input."""
+def _aligned(
+    n_lines: int, answers: Iterator[tuple[int, dict[str, Any]]], n_read: int
+) -> Iterator[str]:
+    """Yield answers as columns, each at the line of its input, up to the line last read."""
     for line, answer in answers:
         yield from [""] * (line - n_lines - 1)
         n_lines = line
@@ -114,6 +122,7 @@ def _aligned(n_lines: int, answers: Iterator[tuple[int, dict[str, Any]]]) -> Ite
         else:
             pairs = zip(labels, p, strict=True)
             yield "\t".join(f"{label}\t{value:.6g}" for label, value in pairs)
+    yield from [""] * (n_read - n_lines)
 
 
 def _write(lines: Any) -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from thinleaf.cli import _options as options
-from thinleaf.cli._data import STDIN, name_of, prepare_rows, read_all
-from thinleaf.cli._estimator import ModelChoice, make_estimator
+from thinleaf.cli._checks import check_between, check_inputs, check_jobs, check_output
+from thinleaf.cli._data import name_of, prepare_rows, read_all
+from thinleaf.cli._estimator import given_parameters, make_estimator
 from thinleaf.cli._label_tree import check_options, prepare_texts, write_label_tree
 from thinleaf.cli._output import Output, percent, size
+from thinleaf.cli._parameters import ModelChoice
 
 if TYPE_CHECKING:
     from thinleaf.datasets.examples import Examples
@@ -26,7 +28,10 @@ _TEXT, _FILE, _TREE = "Texts", "Data file", "Tree"
 def train(
     data: options.DataFile,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="The model file; an existing one is replaced.")
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The model file; an existing one is replaced."
+        ),
     ],
     model: Annotated[
         ModelChoice,
@@ -39,15 +44,19 @@ def train(
         float | None,
         typer.Option(metavar="SHARE", help="Share of the rows to choose the best tree by."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random choices.")] = 0,
     jobs: options.Jobs = -1,
     beam: Annotated[
-        int, typer.Option(min=1, max=1024, help="Paths that a row takes in prediction.")
+        int,
+        typer.Option(metavar="N", min=1, max=1024, help="Paths that a row takes in prediction."),
     ] = 1,
     temperature: Annotated[
         float,
         typer.Option(
-            min=0.001, max=1000.0, help="With --beam: what the scores of routers are divided by."
+            metavar="T",
+            min=0.001,
+            max=1000.0,
+            help="With --beam: what the scores of routers are divided by.",
         ),
     ] = 1.0,
     weights: Annotated[
@@ -60,40 +69,70 @@ def train(
     contraction: Annotated[
         float | None,
         typer.Option(
+            metavar="SHARE",
             help="ast, forest: leaves of k classes become leaves of this share of k.",
             rich_help_panel=_TREE,
         ),
     ] = None,
     max_rounds: Annotated[
-        int | None, typer.Option(help="ast, forest: rounds of growth.", rich_help_panel=_TREE)
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="ast, forest: rounds of growth.", rich_help_panel=_TREE
+        ),
     ] = None,
     max_seconds: Annotated[
         float | None,
-        typer.Option(help="ast, forest: growth ends after this time.", rich_help_panel=_TREE),
+        typer.Option(
+            metavar="SECONDS",
+            help="ast, forest: growth ends after this time.",
+            rich_help_panel=_TREE,
+        ),
     ] = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option(help="ast: file to go on from after a stop.", rich_help_panel=_TREE),
+        typer.Option(
+            metavar="FILE", help="ast: file to go on from after a stop.", rich_help_panel=_TREE
+        ),
     ] = None,
     trees: Annotated[
-        int | None, typer.Option(help="forest: number of trees.", rich_help_panel=_TREE)
+        int | None,
+        typer.Option(metavar="N", min=1, help="forest: number of trees.", rich_help_panel=_TREE),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option(help="st, forest: depth of a tree.", rich_help_panel=_TREE)
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=24, help="st, forest: depth of a tree.", rich_help_panel=_TREE
+        ),
     ] = None,
     leaf_classes: Annotated[
-        int | None, typer.Option(help="st, forest: most classes of a leaf.", rich_help_panel=_TREE)
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="st, forest: most classes of a leaf.", rich_help_panel=_TREE
+        ),
     ] = None,
     max_sweeps: Annotated[
-        int | None, typer.Option(help="Sweeps, in a round or in all.", rich_help_panel=_TREE)
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Sweeps, in a round or in all.", rich_help_panel=_TREE
+        ),
     ] = None,
     passes: Annotated[
         int | None,
-        typer.Option(help="recall, lom, ova: passes over the rows.", rich_help_panel=_TREE),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="recall, lom, ova: passes over the rows.",
+            rich_help_panel=_TREE,
+        ),
     ] = None,
     max_candidates: Annotated[
         int | None,
-        typer.Option(help="recall: most classes that a node scores.", rich_help_panel=_TREE),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="recall: most classes that a node scores.",
+            rich_help_panel=_TREE,
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -106,7 +145,11 @@ def train(
     ] = None,
     format: Annotated[
         Literal["auto", "libsvm", "vw", "fasttext", "tsv"],
-        typer.Option(help="By default told by the file.", rich_help_panel=_FILE),
+        typer.Option(
+            help="By default told by the file. If given, first lines are not checked for being of "
+            "another, or a header.",
+            rich_help_panel=_FILE,
+        ),
     ] = "auto",
     rows: Annotated[
         Literal["auto", "dense", "sparse"],
@@ -136,6 +179,7 @@ def train(
     n_features: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             min=1,
             help="Number of features.",
             show_default="those that occur, or 2^18 hashes",
@@ -151,14 +195,22 @@ def train(
         str, typer.Option(metavar="LOW-HIGH", help="Words in a term.", rich_help_panel=_TEXT)
     ] = "1-2",
     min_df: Annotated[
-        int, typer.Option(help="tfidf: texts that a term must be in.", rich_help_panel=_TEXT)
+        int,
+        typer.Option(
+            metavar="N", min=1, help="tfidf: texts that a term must be in.", rich_help_panel=_TEXT
+        ),
     ] = 2,
     max_features: Annotated[
-        int, typer.Option(help="tfidf: most terms.", rich_help_panel=_TEXT)
+        int, typer.Option(metavar="N", min=1, help="tfidf: most terms.", rich_help_panel=_TEXT)
     ] = 200_000,
     buckets: Annotated[
         int,
-        typer.Option(help="hashing: number of features, a power of two.", rich_help_panel=_TEXT),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="hashing: number of features, a power of two.",
+            rich_help_panel=_TEXT,
+        ),
     ] = 1 << 18,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -180,7 +232,7 @@ def train(
         "random_state": seed,
         "verbose": int(not quiet),
     }
-    estimator = make_estimator(model, settings, set_ or [], general={"n_jobs": jobs})
+    given = given_parameters(model, settings, set_ or [], general={"n_jobs": jobs})
     text_settings = {
         "kind": text or "tfidf",
         "ngram_range": _ngram_range(ngrams),
@@ -192,7 +244,18 @@ def train(
         check_options(beam, temperature, weights, trainable)
     else:
         options.check_temperature(temperature, beam)
-    _check_output(output, data)
+    check_between("contraction", contraction, 1.0)
+    check_between("validation_fraction", validation, 1.0)
+    check_between("max_seconds", max_seconds)
+    if buckets.bit_count() != 1:
+        raise ValueError(f"n_buckets must be a power of two, got {buckets}")
+    check_jobs(jobs)
+    check_inputs(data)
+    check_output("a model", output, [("the data file", data)])
+    if checkpoint is not None:
+        others = [("the data file", data), ("the model file", output)]
+        check_output("a checkpoint", checkpoint, others)
+    estimator = make_estimator(model, given)
     reader, examples = read_all(
         data,
         out,
@@ -230,22 +293,14 @@ def train(
 
 
 def _ngram_range(text: str) -> tuple[int, int]:
-    low, _, high = text.partition("-")
+    first, _, last = text.partition("-")
     try:
-        return int(low), int(high or low)
+        low, high = int(first), int(last or first)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not LOW-HIGH", param_hint="--ngrams") from None
-
-
-def _check_output(output: str, data: str) -> None:
-    """Complain before a long fit, not after it."""
-    path = Path(output)
-    if path.is_dir():
-        raise ValueError(f"{output} is a directory: give the name of a file")
-    if not path.parent.is_dir():
-        raise ValueError(f"the directory of {output} does not exist: create it first")
-    if data != STDIN and path.exists() and Path(data).exists() and path.samefile(data):
-        raise ValueError(f"{output} is the data file: give another name")
+        low, high = 0, 0
+    if not 1 <= low <= high:
+        raise typer.BadParameter(f"{text!r} is not LOW-HIGH", param_hint="--ngrams")
+    return low, high
 
 
 def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
 
+from thinleaf.datasets.first_lines import NAMES, could_be, evident_format
 from thinleaf.datasets.formats import (
     FORMATS,
     HASHED_FEATURES,
@@ -29,7 +30,6 @@ _SUFFIXES: Final[dict[str, Format]] = {
     ".fasttext": "fasttext",
     ".tsv": "tsv",
 }
-_BEGINS_ITEM = re.compile("[0-9]+:")
 
 
 def is_decided(
@@ -93,10 +93,13 @@ def format_of_lines(name: str, lines: Sequence[str]) -> Format:
     """Return the only format that all lines could be of."""
     if not lines:
         raise DataFileError(f"{name}: no example in the file, so its format cannot be told")
-    possible = [format for format in FORMATS if _could_be(format, lines)]
+    possible = [format for format in FORMATS if could_be(format, lines)]
     if len(possible) == 1:
         return possible[0]
     found = f"could be {' or '.join(possible)}" if possible else f"is none of {', '.join(FORMATS)}"
+    evident = evident_format(lines)
+    if not possible and evident is not None:
+        found += f", but looks like {NAMES[evident]}: write lines as one of those"
     raise DataFileError(
         f"{name}: the format cannot be told: by its first lines the file {found}; pass format=..."
     )
@@ -114,20 +117,3 @@ def has_plain_indices(lines: Sequence[str]) -> bool:
     namespaces = {namespace.partition(":")[0] for namespace, items in blocks if items}
     names = {item.partition(":")[0] for _, items in blocks for item in items}
     return len(namespaces) <= 1 and all(map(is_index, names))
-
-
-def _could_be(format: Format, lines: Sequence[str]) -> bool:
-    if format == "libsvm":
-        lines = [without_comment(line) for line in lines]
-        return any(":" in line for line in lines) and all(map(_is_libsvm, lines))
-    if format == "vw":
-        return all("|" in line and len(line.partition("|")[0].split()) <= 3 for line in lines)
-    if format == "fasttext":
-        return all(any(word.startswith("__label__") for word in line.split()) for line in lines)
-    return all("\t" in line for line in lines)
-
-
-def _is_libsvm(line: str) -> bool:
-    words = line.split()
-    features = words if words and ":" in words[0] else words[1:]
-    return all(_BEGINS_ITEM.match(word) for word in features)

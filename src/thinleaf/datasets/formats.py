@@ -16,7 +16,7 @@ A parser takes a decoded line and returns an example, or None where a line holds
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -107,6 +107,13 @@ def text_parser(layout: Layout, labels: Labels) -> TextParser:
 def without_comment(line: str) -> str:
     """Return a LIBSVM line up to a ``#`` that begins a word."""
     return _COMMENT.sub("", line) if "#" in line else line
+
+
+def libsvm_indices(words: Sequence[str]) -> list[int]:
+    """Return the indices of ``index:value`` words; none if one of the words is no such pair."""
+    if not all(map(_IS_ITEM.fullmatch, words)):
+        return []
+    return [int(word.partition(":")[0]) for word in words]
 
 
 class LibsvmParser:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from thinleaf.datasets.batches import UnknownFeatures, new_batch
 from thinleaf.datasets.detect import Auto, find_layout, is_decided
 from thinleaf.datasets.examples import Examples, concatenate
+from thinleaf.datasets.first_lines import refuse_header, refuse_other_format
 from thinleaf.datasets.formats import FORMATS, MAX_INDEX, Format, Labels, Layout
 from thinleaf.datasets.lines import BadLine, DataFileError, Lines, Source, decode, excerpt, readable
 
@@ -22,6 +23,7 @@ OnError: TypeAlias = Literal["raise", "skip"]
 
 BATCH_SIZE: Final = 4096
 _SAMPLE_LINES = 1000
+_CHECKED_LINES = 20
 _SAMPLE_LENGTH = 1 << 22
 _KEPT_MESSAGES = 10
 
@@ -54,6 +56,8 @@ class ExampleReader:
         on_error: OnError,
         unknown_features: UnknownFeatures,
         batch_size: int,
+        empty_batches: bool,
+        check_header: bool,
     ) -> None:
         self.name = lines.name
         self.layout = layout
@@ -63,8 +67,12 @@ class ExampleReader:
         self.skipped: list[str] = []
         self._lines = lines
         self._to_read = chain(first_lines, lines)
+        self._n_first = len(first_lines)
         self._on_error = on_error
         self._batch_size = batch_size
+        self._empty_batches = empty_batches
+        self._check_header = check_header
+        self._ended = False
         self._batch = new_batch(layout, labels, unknown_features)
         self._failure: DataFileError | None = None
 
@@ -72,6 +80,11 @@ class ExampleReader:
     def n_dropped(self) -> int:
         """Entries so far whose feature is unknown."""
         return self._batch.n_dropped
+
+    @property
+    def n_lines(self) -> int:
+        """Lines so far."""
+        return self.n_rows + self.n_blank + self.n_skipped
 
     def __iter__(self) -> Iterator[Examples]:
         return self
@@ -85,7 +98,7 @@ class ExampleReader:
             if not len(self._batch):
                 raise
             self._failure = error  # first what comes before it
-        if not len(self._batch):
+        if self._ended and not len(self._batch):
             self._check_any()
             raise StopIteration
         self.n_rows += len(self._batch)
@@ -98,12 +111,19 @@ class ExampleReader:
     def _fill(self) -> None:
         for number, raw in self._to_read:
             self._read(number, raw)
-            if len(self._batch) == self._batch_size or (len(self._batch) and self._lines.idle):
+            waiting = number >= self._n_first and self._lines.idle
+            has_some = len(self._batch) > 0 or self._empty_batches
+            if len(self._batch) == self._batch_size or (waiting and has_some):
                 return
+        self._ended = True
 
     def _read(self, number: int, raw: str | bytes) -> None:
         try:
-            self.n_blank += not self._batch.add(number, decode(number, raw))
+            line = decode(number, raw)
+            if self._check_header and line.strip():
+                self._check_header = False
+                refuse_header(line, self.layout)
+            self.n_blank += not self._batch.add(number, line)
         except BadLine as error:
             line = excerpt(readable(number, raw))
             message = f"{self.name}:{number}: {error}; the line is {line}"
@@ -151,6 +171,8 @@ def open_examples(
     on_error: OnError = "raise",
     unknown_features: UnknownFeatures = "raise",
     batch_size: int = BATCH_SIZE,
+    empty_batches: bool = False,
+    check_lines: bool | None = None,
 ) -> ExampleReader:
     r"""Open a data file to read it in batches.
 
@@ -185,6 +207,12 @@ def open_examples(
     batch_size : int
         Rows a batch. The last one may have less, and so may those of a
         :class:`~thinleaf.datasets.live.LiveStream`.
+    empty_batches : bool
+        Of a :class:`~thinleaf.datasets.live.LiveStream`, also give a batch without rows where only
+        lines without an example have arrived, so that each line can be answered at once.
+    check_lines : bool, optional
+        Whether to refuse a file whose first lines are evidently of another format, and a first line
+        that is evidently a header. By default if ``format`` is "auto".
 
     Returns
     -------
@@ -196,8 +224,9 @@ def open_examples(
     Raises
     ------
     DataFileError
-        If the layout cannot be told. Iteration raises it for lines that cannot be read, after a
-        batch with what comes before them, and at the end of a file without examples.
+        If the layout cannot be told, or is evidently another one. Iteration raises it for lines
+        that cannot be read, after a batch with what comes before them, and at the end of a file
+        without examples.
     OSError
         If the file cannot be opened.
 
@@ -224,16 +253,26 @@ def open_examples(
     _check_count("batch_size", batch_size, MAX_INDEX)
     if n_features is not None:
         _check_count("n_features", n_features, MAX_INDEX + 1)
+    if check_lines is None:
+        check_lines = format == "auto"
     lines = Lines(source)
     try:
-        settled = is_decided(lines.name, format, zero_based, hashed)
-        first_lines = [] if settled else _first_lines(lines)
+        first_lines: list[tuple[int, str | bytes]] = []
+        if not is_decided(lines.name, format, zero_based, hashed):
+            first_lines = _first_lines(lines, _SAMPLE_LINES)
+        elif check_lines:
+            first_lines = _first_lines(lines, _CHECKED_LINES, wait=False)
         sample = [readable(number, raw) for number, raw in first_lines]
         layout = find_layout(lines.name, sample, format, zero_based, hashed, n_features)
+        if check_lines:
+            refuse_other_format(lines.name, sample[:_CHECKED_LINES], layout, labels)
     except BaseException:
         lines.close()
         raise
-    return ExampleReader(lines, first_lines, layout, labels, on_error, unknown_features, batch_size)
+    return ExampleReader(
+        lines, first_lines, layout, labels, on_error, unknown_features, batch_size,
+        empty_batches, check_lines and labels != "none",
+    )  # fmt: skip
 
 
 def read_examples(
@@ -275,13 +314,14 @@ def read_examples(
         return reader.read_all()
 
 
-def _first_lines(lines: Lines) -> list[tuple[int, str | bytes]]:
+def _first_lines(lines: Lines, limit: int, *, wait: bool = True) -> list[tuple[int, str | bytes]]:
+    """Return the first lines; of a live stream, without ``wait``, those that arrive together."""
     found = []
     length = 0
     for number, raw in lines:
         found.append((number, raw))
         length += len(raw)
-        if len(found) == _SAMPLE_LINES or length > _SAMPLE_LENGTH:
+        if len(found) == limit or length > _SAMPLE_LENGTH or (lines.idle and not wait):
             break
     return found
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+from thinleaf.arrays.replace import check_writable
 from thinleaf.arrays.rows import CSR
 from thinleaf.estimators._base.progress import RoundLines
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, seed_sequence
@@ -275,10 +276,10 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         if self.checkpoint is None:
             return None
         path = Path(self.checkpoint)
-        if path.is_dir():
-            raise ValueError(f"checkpoint must be a file, but {path} is a directory")
-        if not path.parent.is_dir():
-            raise ValueError(f"the directory of checkpoint {path} does not exist: create it first")
+        try:
+            check_writable(path)
+        except OSError as error:
+            raise ValueError(f"checkpoint: {error}") from error
         shaping = {k: v for k, v in self.get_params().items() if k not in _NOT_SHAPING}
         return Checkpoint(path, fingerprint(data, shaping | {"classes": classes.tolist()}))
 

@@ -1,8 +1,27 @@
-"""How every kernel is compiled: one decorator, so that the rules stand in one place.
+"""How every kernel is compiled: six decorators, so that the rules stand in one place.
 
-Lazy signatures (each kernel compiles once for dense and once for sparse input), an on-disk cache,
-and no GIL while a kernel runs. Floating-point sums may be reassociated, which lets inner loops use
-vector instructions; NaN and infinity keep their meaning.
+All have lazy signatures (each kernel compiles once for dense and once for sparse input), a cache on
+disk (but for :func:`inlined`), and no GIL while a kernel runs. They differ in what the compiler may
+do with floating-point numbers, and in who calls the result.
+
+================ =============================== =================================================
+decorator        floating point                  called by
+================ =============================== =================================================
+`kernel`         sums in any order, fused        Python
+`exact_kernel`   in the order written, fused     Python and kernels
+`strict_kernel`  exactly as written              Python and kernels
+`strict_part`    exactly as written              kernels alone
+`bare_kernel`    exactly as written              Python and kernels; allocates nothing
+`inlined`        as in the kernel that calls it  becomes part of that kernel
+================ =============================== =================================================
+
+Sums in any order let inner loops use vector instructions; NaN and infinity keep their meaning.
+
+What compiling costs, from the most to the least: a kernel that calls kernels is optimised again
+with all that they call, at every level; an ``overload`` with ``inline="always"`` is compiled alone,
+too; an assignment to a slice or an array expression is a function of its own, and some compile the
+text of an error message; a function that is inlined in two places is compiled twice. A branch on an
+argument that is None is dropped before it is compiled: that is how one kernel serves two layouts.
 """
 
 from __future__ import annotations
@@ -14,6 +33,7 @@ import numba
 from numba.core.cpu import CPUTargetOptions
 
 from thinleaf.kernels._cache import KernelCache
+from thinleaf.kernels._notice import NOTICE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +44,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
 }
 _STRICT = _OPTIONS | {"fastmath": False}
+_NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _UNCOUNTED = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 """Not one of numba's public options: without it, code is slower, and otherwise the same."""
 
@@ -34,7 +55,7 @@ def kernel(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Make ``function`` part of every kernel that calls it.
+    """Make ``function`` part of every kernel that calls it, and do as that kernel may.
 
     A kernel that is called by another one exists twice, alone and within the other, and the two
     copies may sum in a different order. Which one runs depends on whether code was just compiled or
@@ -55,6 +76,14 @@ def strict_kernel(function: F) -> F:
     other; for sums that should vectorise, write the lanes.
     """
     return _compile(function, _STRICT)
+
+
+def strict_part(function: F) -> F:
+    """Compile as :func:`strict_kernel` does, for kernels to call: Python cannot.
+
+    Without what passes arguments from Python and back there is less to compile.
+    """
+    return _compile(function, _STRICT | _NOT_FOR_PYTHON)
 
 
 def bare_kernel(function: F) -> F:
@@ -85,5 +114,6 @@ def _compile(function: F, options: dict[str, Any]) -> F:
     dispatcher = numba.njit(**options)(function)
     if hasattr(dispatcher, "enable_caching"):  # not so if numba is told not to compile
         dispatcher._cache = KernelCache(function)
+        NOTICE.is_cached = dispatcher._cache.cache_path is not None
         _KERNELS.append(dispatcher)
     return cast(F, dispatcher)

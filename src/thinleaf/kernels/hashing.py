@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numba import types
 from numba.extending import overload
 
@@ -96,6 +95,8 @@ def _hash_rows(X: Rows, out: AnyArray) -> None:
 
 def hashed(X: Rows, bits: int) -> CSR:
     """Return rows whose features are hashed to 2^bits ones; values that meet are added up."""
+    import scipy.sparse as sp
+
     assert isinstance(X, CSR)
     indices = hash_features(X.indices, bits)
     matrix = sp.csr_matrix((X.data, indices, X.indptr), shape=(X.indptr.size - 1, 1 << bits))

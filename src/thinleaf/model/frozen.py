@@ -130,6 +130,8 @@ class FrozenTree:
         state = np.full(packed.n_leaves, checked, dtype=np.uint8)
         self._table, self._kept = self._packed.table(beam, temperature, state)
         self._temperature = float(temperature)
+        self._several = True if beam > 1 or packed.n_trees > 1 else None
+        self._sparse = True if packed.sparse else None
 
     # -- looking at it -----------------------------------------------------------------------------
 
@@ -227,10 +229,10 @@ class FrozenTree:
         if values is None:
             if type(x) is not np.ndarray or x.dtype is not _FLOAT32 or x.strides != _STEP:
                 x = dense_row(x)
-            class_id = kernels.top_class(self._table, x)
+            class_id = kernels.top_class(self._table, x, self._several, self._sparse)
         else:
             x, values = pairs(x, values)
-            class_id = kernels.top_class_of_pairs(self._table, x, values)
+            class_id = kernels.top_class_of_pairs(self._table, x, values, self._several)
         if class_id < 0:
             self._fail(class_id, x)
         return self._label_list[class_id]
@@ -277,7 +279,7 @@ class FrozenTree:
         """
         rows = self._rows(X)
         out = np.empty(n_rows_of(rows), dtype=INDEX)
-        self._run(kernels.top_class_of_rows, rows, n_jobs, out)
+        self._run(kernels.top_class_of_rows, rows, n_jobs, self._several, out)
         return self._labels[out]
 
     def predict_topk(self, X: Any, k: int = 5, *, n_jobs: int = 1) -> tuple[AnyArray, AccumArray]:
@@ -580,16 +582,19 @@ class FrozenTree:
         raise ModelFileError("the model file is damaged: a leaf holds ids or weights out of range")
 
 
-def load(path: str | os.PathLike[str]) -> FrozenTree:
+def load(path: str | os.PathLike[str], *, mapped: bool = True) -> FrozenTree:
     """Open a model file.
 
     The file is mapped into memory, not read: a large one opens in milliseconds, and processes share
     its pages. Its structure is checked at once, each leaf when a row first reaches it. To save
-    another model under its name is safe, to change the file in place is not.
+    another model under its name is safe. To change the file in place, or to copy another one over
+    it, is not: the process would end by a signal. ``mapped=False`` reads a private copy instead.
 
     Parameters
     ----------
     path : path-like
+    mapped : bool
+        Whether to map the file, or to read all of it now.
 
     Returns
     -------
@@ -601,7 +606,7 @@ def load(path: str | os.PathLike[str]) -> FrozenTree:
         If the file is damaged, or is none of ours.
     """
     path = Path(path)
-    arrays, metadata = read_arrays(path)
+    arrays, metadata = read_arrays(path, mapped=mapped)
     try:
         return _from_file(arrays, metadata)
     except (TreeError, ValueError, KeyError, TypeError, OverflowError) as error:

@@ -112,14 +112,15 @@ class Recipe:
         ----------
         source : path or file object
         format : {"libsvm", "vw", "fasttext", "tsv"}, optional
-            Only if it is not that of the training file: texts may come in another format of texts.
+            Of the lines: texts may come in another format of texts than those of the training. If
+            it is not given, first lines that are evidently no such ones are refused.
         labels, on_error, **options
             As in :func:`~thinleaf.datasets.open_examples`.
         """
-        given: dict[str, Any] = {"format": format or "auto"}
+        given: dict[str, Any] = {"format": format or "auto", "check_lines": format is None}
         if self.layout is not None:
             _check_format(self.layout, format)
-            given = asdict(self.layout) | ({} if format is None else {"format": format})
+            given |= asdict(self.layout) | ({} if format is None else {"format": format})
         if self.text is None and not self.raw:
             given |= {"n_features": self.n_features, "unknown_features": "drop"}
         return open_examples(source, labels=labels, on_error=on_error, **given, **options)

@@ -127,9 +127,9 @@ def _write(
     write_arrays(Path(path), arrays | section_arrays(sections or {}), metadata)
 
 
-def read_label_tree(path: str | os.PathLike[str]) -> LabelTreeFile:
+def read_label_tree(path: str | os.PathLike[str], *, mapped: bool = True) -> LabelTreeFile:
     """Return what a file holds; :class:`ModelFileError` if it is damaged."""
-    arrays, metadata = read_arrays(Path(path))
+    arrays, metadata = read_arrays(Path(path), mapped=mapped)
     try:
         with np.errstate(all="ignore"):
             return _from_file(arrays, metadata)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import AccumArray, IndexArray
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import strict_part
 from thinleaf.kernels.softmax import exp32
 from thinleaf.model.kernels.addresses import float64_at, int32_at, int64_at
 from thinleaf.model.kernels.packed import (
@@ -44,7 +44,7 @@ from thinleaf.model.kernels.packed import (
 # -- paths -----------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@strict_part
 def beam_search(table, row, root, leaves, weights):
     """Fill in the leaves of the most probable paths and their probabilities; return how many.
 
@@ -103,7 +103,7 @@ class Mixture(NamedTuple):
     rest: float  # what the prior of every other class is multiplied by
 
 
-@strict_kernel
+@strict_part
 def slot_of(lookup, ids, wanted):
     """Return where an id stands in a hash table: at its entry, or where it would go."""
     mask = lookup.size - 1
@@ -113,7 +113,7 @@ def slot_of(lookup, ids, wanted):
     return at
 
 
-@strict_kernel
+@strict_part
 def _softmax(scores, p):
     """Fill in the softmax of scores."""
     top = np.float64(scores[argmax(scores)])
@@ -125,7 +125,7 @@ def _softmax(scores, p):
         p[c] /= total
 
 
-@strict_kernel
+@strict_part
 def _paths(table, row):
     """Return the leaves that a row's paths end in, and the paths' weights, which sum to one."""
     beam, n_trees = table[BEAM], table[N_TREES]
@@ -145,7 +145,7 @@ def _paths(table, row):
     return leaves[:n], weights[:n]
 
 
-@strict_kernel
+@strict_part
 def mixture_of(table, row, smooth):
     """Return the mixture of the leaves at the ends of a row's paths, and OK or an error.
 
@@ -210,7 +210,7 @@ def mixture_of(table, row, smooth):
     return Mixture(ids[:n], p[:n], lookup, rest), status
 
 
-@strict_kernel
+@strict_part
 def _insert(ids, p, n, class_id, value):
     """Insert a class into the best so far, after those of equal probability; return their number.
 
@@ -226,7 +226,7 @@ def _insert(ids, p, n, class_id, value):
     return min(n + 1, ids.size)
 
 
-@strict_kernel
+@strict_part
 def best_of(table, mixture, ids, p):
     """Fill in the most probable classes of a mixture, best first."""
     mixed, mixed_p, lookup, rest = mixture
@@ -251,7 +251,7 @@ _FAINT = 0.01  # a class may lack this many votes, in small ones that are left o
 _SLACK = 1e-5  # far above what rounding does to a sum of votes
 
 
-@strict_kernel
+@strict_part
 def _votes(scores):
     """Replace scores by their softmax, in float32 and vectorised."""
     top = scores[argmax(scores)]
@@ -265,7 +265,7 @@ def _votes(scores):
         scores[c] *= inverse
 
 
-@strict_kernel
+@strict_part
 def _leads(p, margin):
     """Return which of some classes is ahead of every other by more than a margin, or -1."""
     best, second = 0, 0.0
@@ -278,7 +278,7 @@ def _leads(p, margin):
     return best if p[best] > second + margin else -1
 
 
-@strict_kernel
+@strict_part
 def vote(table, row):
     """Return the class that the paths' leaves alone make the most probable; UNDECIDED; an error.
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import OffsetArray
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
 from thinleaf.model.kernels.addresses import (
     float32_at,
     float64_at,
@@ -69,7 +69,7 @@ class Row(NamedTuple):
     top: Any  # w·x of the first N_TOP routers, if the tree is laid out for sparse rows
 
 
-@strict_kernel
+@inlined
 def row_from(table, x, idx, val, top):
     """Return pointers into arrays that the caller keeps: see :func:`keep_alive`."""
     row = Row(
@@ -83,13 +83,13 @@ def row_from(table, x, idx, val, top):
     return row
 
 
-@strict_kernel
+@inlined
 def row_as_is(x):
     """Return pointers to a dense row of a tree that is laid out for such rows."""
     return Row(float32_at(x.ctypes.data), int32_at(0), float32_at(0), 0, float32_at(0))
 
 
-@strict_kernel
+@strict_part
 def score_top(table, row):
     """Fill in ``row.top``.
 
@@ -109,7 +109,7 @@ def score_top(table, row):
             at += 1
 
 
-@strict_kernel
+@strict_part
 def keep_alive(result, x, idx, val, top):
     """Return a result that was computed through pointers into arrays.
 
@@ -119,7 +119,7 @@ def keep_alive(result, x, idx, val, top):
     return result
 
 
-@strict_kernel
+@strict_part
 def nonzero(x, idx, val):
     """Fill in the nonzero entries of a dense row; return their number."""
     n = 0
@@ -131,7 +131,7 @@ def nonzero(x, idx, val):
     return n
 
 
-@strict_kernel
+@strict_part
 def pairs_of(x):
     """Return index and value pairs of a dense row."""
     idx = np.empty(x.size, dtype=np.int32)
@@ -140,7 +140,7 @@ def pairs_of(x):
     return idx[:n], val[:n]
 
 
-@strict_kernel
+@strict_part
 def dense_of(table, idx, val):
     """Return the dense row of index and value pairs, if the tree's layout wants it."""
     x = np.zeros(0 if table[IS_SPARSE] == 1 else table[N_FEATURES], dtype=np.float32)
@@ -153,7 +153,7 @@ def dense_of(table, idx, val):
 # -- routers ---------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@inlined
 def _find(ids, begin, end, wanted):
     """Return the first position in ``ids[begin:end]``, ascending, whose id is not below wanted."""
     size = end - begin
@@ -164,7 +164,7 @@ def _find(ids, begin, end, wanted):
     return begin + 1 if size == 1 and ids[begin] < wanted else begin
 
 
-@strict_kernel
+@inlined
 def _dot(x, w, at, size):
     """Return the dot product of x and w[at:at + size], in eight lanes: one vector register."""
     a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
@@ -185,7 +185,7 @@ def _dot(x, w, at, size):
     return total
 
 
-@strict_kernel
+@inlined
 def router_score(table, row, node):
     """Return w·x + b of a router: the logarithmic odds of going right."""
     n_features = table[N_FEATURES]
@@ -215,7 +215,7 @@ def router_score(table, row, node):
     return total + float32_at(table[BIAS])[node]
 
 
-@strict_kernel
+@strict_part
 def descend(table, row, root):
     """Return the number of the leaf that a row reaches from a root."""
     child = int32_at(table[CHILD])
@@ -229,7 +229,7 @@ def descend(table, row, root):
 # -- leaves ----------------------------------------------------------------------------------------
 
 
-@strict_kernel
+@strict_part
 def _add_block(table, at, x, scores):
     """Add x times the row of a dense block that begins at ``at``."""
     kind = table[WEIGHTS]
@@ -247,7 +247,7 @@ def _add_block(table, at, x, scores):
             scores[c] += x * np.float32(bytes_[at + c])
 
 
-@strict_kernel
+@strict_part
 def _add_four(table, at, x0, x1, x2, x3, scores):
     """Add four rows of a block of float32 that begins at ``at``: as one by one, in one pass."""
     k = scores.size
@@ -261,7 +261,7 @@ def _add_four(table, at, x0, x1, x2, x3, scores):
         scores[c] = total
 
 
-@strict_kernel
+@strict_part
 def _add_entries(table, begin, end, x, scores):
     """Add x times the entries of a sparse row."""
     kind = table[WEIGHTS]
@@ -280,7 +280,7 @@ def _add_entries(table, begin, end, x, scores):
             scores[slot[t]] += x * np.float32(bytes_[t])
 
 
-@strict_kernel
+@strict_part
 def _find_all(ids, begin, end, row):
     """Return where each feature of a row stands in ``ids[begin:end]``, ascending; -1 if nowhere.
 
@@ -300,7 +300,7 @@ def _find_all(ids, begin, end, row):
     return at
 
 
-@strict_kernel
+@strict_part
 def score_leaf(table, row, leaf, scores):
     """Fill in Wx + b of a leaf."""
     first = int64_at(table[CLASS_PTR])[leaf]
@@ -341,7 +341,7 @@ def score_leaf(table, row, leaf, scores):
             scores[c] = scores[c] * scale[first + c] + bias[first + c]
 
 
-@strict_kernel
+@inlined
 def argmax(scores):
     """Return where the first largest score stands."""
     best = 0
@@ -351,7 +351,7 @@ def argmax(scores):
     return best
 
 
-@strict_kernel
+@inlined
 def leaf_is_ready(table, leaf):
     """Return whether a leaf may be used; check it if that was not done yet."""
     state = uint8_at(table[STATE])
@@ -392,7 +392,7 @@ def leaf_is_valid(table: OffsetArray, leaf: int) -> bool:
     return bool(valid)
 
 
-@strict_kernel
+@inlined
 def _ascending(ids, begin, end, limit):
     valid = begin == end or (ids[begin] >= 0 and ids[end - 1] < limit)
     for i in range(begin + 1, end):
@@ -400,7 +400,7 @@ def _ascending(ids, begin, end, limit):
     return valid
 
 
-@strict_kernel
+@inlined
 def _finite(values, begin, end):
     valid = True
     for i in range(begin, end):
@@ -408,7 +408,7 @@ def _finite(values, begin, end):
     return valid
 
 
-@strict_kernel
+@strict_part
 def _finite_weights(table, i, begin, end):
     kind = table[WEIGHTS]
     if kind == FLOAT32:

@@ -3,6 +3,10 @@
 Single rows and batches run the same strict code, so they agree to the bit. What a tree and a row
 are is in :mod:`thinleaf.model.kernels.packed`, what becomes of several paths in
 :mod:`thinleaf.model.kernels.mixture`.
+
+``several`` is None for a model of one tree and one path, else True; ``sparse`` is None for a layout
+for dense rows, else True. Where an argument is None, numba drops what it is not needed for before
+it compiles: beams and forests would take several times as long as a single path.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, no-any-return"
@@ -17,13 +21,12 @@ from numba.extending import overload
 
 from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.arrays.rows import Rows
-from thinleaf.kernels._jit import strict_kernel
+from thinleaf.kernels._jit import inlined, strict_kernel
 from thinleaf.model.kernels.addresses import float32_at, float64_at, int32_at, int64_at
 from thinleaf.model.kernels.mixture import UNDECIDED, best_of, mixture_of, slot_of, vote
 from thinleaf.model.kernels.packed import (
     BAD_FEATURE,
     BAD_LEAF,
-    BEAM,
     CLASS_IDS,
     CLASS_PTR,
     IS_SPARSE,
@@ -51,10 +54,10 @@ from thinleaf.model.kernels.packed import (
 # -- one row ---------------------------------------------------------------------------------------
 
 
-@strict_kernel
-def _top_class(table, row):
+@inlined
+def _top_class(table, row, several):
     """Return the most probable class of a row, or an error."""
-    if table[BEAM] > 1 or table[N_TREES] > 1:
+    if several is not None:
         class_id = vote(table, row)
         if class_id != UNDECIDED:
             return class_id
@@ -73,7 +76,7 @@ def _top_class(table, row):
     return np.int64(int32_at(table[CLASS_IDS])[first + argmax(scores)])
 
 
-@strict_kernel
+@inlined
 def _top_classes(table, row, ids, p):
     """Fill in the most probable classes of a row; return OK or an error."""
     mixture, status = mixture_of(table, row, True)
@@ -82,7 +85,7 @@ def _top_classes(table, row, ids, p):
     return status
 
 
-@strict_kernel
+@inlined
 def _in_range(table, idx, val):
     if idx.size != val.size:
         return False
@@ -93,25 +96,29 @@ def _in_range(table, idx, val):
 
 
 @strict_kernel
-def top_class(table: OffsetArray, x: ParamArray) -> int:
+def top_class(table: OffsetArray, x: ParamArray, several: bool | None, sparse: bool | None) -> int:
     """Return the class of one dense row, or an error."""
     if x.size != table[N_FEATURES]:
         return np.int64(WRONG_WIDTH)  # type: ignore[return-value]
-    if table[IS_SPARSE] == 0:  # the quickest way: x is the caller's, nothing is allocated for it
-        return _top_class(table, row_as_is(x))
+    if sparse is None:  # the quickest way: x is the caller's, nothing is allocated for it
+        return _top_class(table, row_as_is(x), several)
     idx, val = pairs_of(x)
     top = np.empty(table[N_TOP], dtype=np.float32)
-    return keep_alive(_top_class(table, row_from(table, x, idx, val, top)), x, idx, val, top)
+    class_id = _top_class(table, row_from(table, x, idx, val, top), several)
+    return keep_alive(class_id, x, idx, val, top)
 
 
 @strict_kernel
-def top_class_of_pairs(table: OffsetArray, idx: IndexArray, val: ParamArray) -> int:
+def top_class_of_pairs(
+    table: OffsetArray, idx: IndexArray, val: ParamArray, several: bool | None
+) -> int:
     """Return the class of one row of index and value pairs, or an error."""
     if not _in_range(table, idx, val):
         return np.int64(BAD_FEATURE)  # type: ignore[return-value]
     x = dense_of(table, idx, val)
     top = np.empty(table[N_TOP], dtype=np.float32)
-    return keep_alive(_top_class(table, row_from(table, x, idx, val, top)), x, idx, val, top)
+    class_id = _top_class(table, row_from(table, x, idx, val, top), several)
+    return keep_alive(class_id, x, idx, val, top)
 
 
 @strict_kernel
@@ -216,11 +223,13 @@ def _row_at(table, X, i, scratch):
 
 
 @strict_kernel
-def top_class_of_rows(table: OffsetArray, X: Rows, begin: int, end: int, out: IndexArray) -> int:
+def top_class_of_rows(
+    table: OffsetArray, X: Rows, begin: int, end: int, several: bool | None, out: IndexArray
+) -> int:
     """Fill in the class of each row; return OK or an error."""
     scratch = scratch_for(table, X)
     for i in range(begin, end):
-        class_id = _top_class(table, row_at(table, X, i, scratch))
+        class_id = _top_class(table, row_at(table, X, i, scratch), several)
         if class_id < 0:
             return class_id
         out[i] = class_id

@@ -94,9 +94,13 @@ def newton_descent(
     d, k = W.shape
     scores = np.empty((n, k), dtype=np.float32)
     for i in range(n):
-        scores[i] = b
+        for c in range(k):
+            scores[i, c] = b[c]
     for j in range(d):
-        if np.any(W[j] != 0.0):
+        any_weight = False
+        for c in range(k):
+            any_weight = any_weight or W[j, c] != 0.0
+        if any_weight:
             block_add(X, j, W[j], scores)
     P = np.empty((n, k), dtype=np.float32)
     residual = np.empty((n, k), dtype=np.float32)
@@ -205,14 +209,17 @@ def _direction(
     for c in range(k):
         diagonal_b[c] += np.float32(_MIN_CURVATURE)
         moved_b[c] = b[c]
-    moved_W[:] = W
+    for j in range(d):
+        for c in range(k):
+            moved_W[j, c] = W[j, c]
     gradient = np.empty(k, dtype=np.float32)
     step = np.empty(k, dtype=np.float32)
     active = np.arange(d)
     n_active = d
     first = 0.0
     for sweep in range(_MAX_PASSES):
-        gradient[:] = 0.0
+        for c in range(k):
+            gradient[c] = 0.0
         for i in range(n):
             for c in range(k):
                 gradient[c] += residual[i, c]

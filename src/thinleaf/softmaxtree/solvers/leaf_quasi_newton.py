@@ -82,7 +82,10 @@ def _smooth(
             for i in range(size):
                 slope += scores[c, i]
             b_gradient[c] += slope
-        W_gradient += np.dot(scores, rows)
+        product = np.dot(scores, rows)
+        for c in range(k):
+            for f in range(d):
+                W_gradient[c, f] += product[c, f]
     return value
 
 
@@ -213,7 +216,8 @@ def quasi_newton(
     converged = False
     while n_iter < max_iter:
         _pseudo_gradient(theta, gradient, l1, n_weights, pseudo)
-        direction[:] = pseudo
+        for j in range(theta.size):
+            direction[j] = pseudo[j]
         _apply_inverse_hessian(steps, changes, rho, newest, held, scale, direction)
         for j in range(theta.size):
             aligned = direction[j] * pseudo[j] > 0.0 or j >= n_weights or l1 == 0.0

@@ -7,18 +7,14 @@ an unpenalised bias; a warm start; and, for dense data, an explicit Hessian, whi
 coordinate descent independent of the number of rows. It serves two steps (Shamanskii's variant).
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray, ParamArray
-from thinleaf.arrays.rows import CSC, Local, n_local_features
+from thinleaf.arrays.rows import CSC, n_local_features
 from thinleaf.kernels._jit import inlined, kernel
 from thinleaf.kernels.softmax import exp32, log1p_unit
 from thinleaf.softmaxtree.solvers.columns import (
@@ -84,7 +80,8 @@ def solve_logistic(
     share = mass / mass.sum()
     null = -float(problem.weight.size * (share @ np.log(share)))
     b, objective, n_iter, converged = _newton(
-        X,
+        None if isinstance(X, CSC) else X,
+        X if isinstance(X, CSC) else None,
         problem.target,
         problem.weight * scale,
         problem.penalty.l1 * scale,
@@ -142,7 +139,8 @@ def _penalty(w: AccumArray, l1: float, ridge: float) -> float:
 
 @kernel
 def _newton(
-    X: Local,
+    X: ParamArray | None,
+    columns: CSC | None,
     target: IndexArray,
     weight: AccumArray,
     l1: float,
@@ -152,15 +150,25 @@ def _newton(
     min_decrease: float,
     max_iter: int,
 ) -> tuple[float, float, int, bool]:
+    """Minimise over dense rows or over sparse columns, whichever is given.
+
+    The other one is None: numba drops its branches before it compiles them. Arrays are filled in
+    loops: an assignment to a slice would compile the text of its error message, too.
+    """
     n = target.size
     score = np.empty(n)
-    linear_scores(X, w, b, score)
     residual = np.empty(n)
     curvature = np.empty(n)
+    slope = np.empty(n)
     change = np.empty(n)
     trial = np.empty(n)
     delta = np.empty(w.size)
-    hessian = empty_hessian(X)
+    moved_w = np.empty(w.size)
+    if X is not None:
+        _row_scores(X, w, b, score)
+        hessian = np.zeros((w.size + 1, w.size + 1))
+    if columns is not None:
+        _column_scores(columns, w, b, score)
     objective = _loss(score, target, weight) + _penalty(w, l1, ridge)
     for step in range(max_iter):
         for i in range(n):
@@ -170,12 +178,21 @@ def _newton(
             residual[i] = weight[i] * r
             # confidently wrong rows have almost no curvature; without the floor their steps explode
             curvature[i] = weight[i] * max(p * (1.0 - p), 0.1 * r * r) + _MIN_CURVATURE
-        delta[:] = 0.0
-        slope = residual.copy()
-        if step % 2 == 0:
-            update_hessian(X, curvature, ridge, hessian)
-        delta_b = newton_direction(X, residual, curvature, hessian, l1, ridge, w, delta)
-        linear_scores(X, delta, delta_b, change)
+        for i in range(n):
+            slope[i] = residual[i]
+        for j in range(w.size):
+            delta[j] = 0.0
+        fresh = True
+        if X is not None:
+            # a step with a Hessian from before may be short for that reason alone
+            fresh = step % 2 == 0 or w.size == 0
+            if step % 2 == 0:
+                _fill_hessian(X, curvature, ridge, hessian)
+            delta_b = _direction_by_hessian(X, residual, hessian, l1, ridge, w, delta)
+            _row_scores(X, delta, delta_b, change)
+        if columns is not None:
+            delta_b = _direction_by_columns(columns, residual, curvature, l1, ridge, w, delta)
+            _column_scores(columns, delta, delta_b, change)
         promised = 0.0
         for i in range(n):
             promised += slope[i] * change[i]
@@ -189,7 +206,9 @@ def _newton(
         for _ in range(40):
             for i in range(n):
                 trial[i] = score[i] + fraction * change[i]
-            value = _loss(trial, target, weight) + _penalty(w + fraction * delta, l1, ridge)
+            for j in range(w.size):
+                moved_w[j] = w[j] + fraction * delta[j]
+            value = _loss(trial, target, weight) + _penalty(moved_w, l1, ridge)
             if value <= objective + _SUFFICIENT * fraction * promised:
                 accepted = True
                 break
@@ -199,98 +218,59 @@ def _newton(
         for j in range(w.size):
             w[j] += fraction * delta[j]
         b += fraction * delta_b
-        score[:] = trial
+        for i in range(n):
+            score[i] = trial[i]
         decrease = objective - value
         objective = value
-        # a step with a Hessian from before may be short for that reason alone
-        fresh = step % 2 == 0 or hessian.size == 1
         if (decrease <= 0.0 or (decrease <= min_decrease and fraction == 1.0)) and fresh:
             return b, objective, step + 1, True
     return b, objective, max_iter, False
 
 
-def linear_scores(X: Local, w: AccumArray, b: float, out: AccumArray) -> None:
+@inlined
+def _row_scores(X: ParamArray, w: AccumArray, b: float, out: AccumArray) -> None:
     """Fill ``out`` with Xw + b."""
-    raise TypeError("only called from kernels")
+    narrow = np.empty(w.size, dtype=np.float32)
+    for j in range(w.size):
+        narrow[j] = w[j]
+    product = np.dot(X, narrow)
+    for i in range(out.size):
+        out[i] = product[i] + b
 
 
-@overload(linear_scores, inline="always")
-def _linear_scores(X, w, b, out):
-    if isinstance(X, types.Array):
-
-        def dense(X, w, b, out):
-            out[:] = np.dot(X, w.astype(np.float32))
-            out += b
-
-        return dense
-
-    def sparse(X, w, b, out):
-        out[:] = b
-        for j in range(w.size):
-            if w[j] != 0.0:
-                column_add(X, j, w[j], out)
-
-    return sparse
+@inlined
+def _column_scores(X: CSC, w: AccumArray, b: float, out: AccumArray) -> None:
+    """Fill ``out`` with Xw + b."""
+    for i in range(out.size):
+        out[i] = b
+    for j in range(w.size):
+        if w[j] != 0.0:
+            column_add(X, j, w[j], out)
 
 
-def empty_hessian(X: Local) -> AccumArray:
-    """Return room for the Hessian over weights and bias; a sparse problem needs none."""
-    raise TypeError("only called from kernels")
-
-
-@overload(empty_hessian, inline="always")
-def _empty_hessian(X):
-    if isinstance(X, types.Array):
-        return lambda X: np.zeros((X.shape[1] + 1, X.shape[1] + 1))
-    return lambda X: np.zeros((1, 1))
-
-
-def update_hessian(X: Local, curvature: AccumArray, ridge: float, hessian: AccumArray) -> None:
-    """Fill the Hessian of a dense problem: XᵀCX + ridge, the bias as a last column of ones."""
-    raise TypeError("only called from kernels")
-
-
-@overload(update_hessian, inline="always")
-def _update_hessian(X, curvature, ridge, hessian):
-    if isinstance(X, types.Array):
-
-        def dense(X, curvature, ridge, hessian):
-            n, d = X.shape
-            scaled = np.empty((min(n, _BLOCK), d), dtype=np.float32)
-            hessian[:] = 0.0
-            for start in range(0, n, _BLOCK):
-                block = X[start : start + _BLOCK]
-                for i in range(block.shape[0]):
-                    c = np.float32(curvature[start + i])
-                    for j in range(d):
-                        scaled[i, j] = c * block[i, j]
-                        hessian[d, j] += scaled[i, j]
-                hessian[:d, :d] += np.dot(block.T, scaled[: block.shape[0]])
+@inlined
+def _fill_hessian(X: ParamArray, curvature: AccumArray, ridge: float, hessian: AccumArray) -> None:
+    """Fill in XᵀCX + ridge, the bias as a last column of ones."""
+    n, d = X.shape
+    scaled = np.empty((min(n, _BLOCK), d), dtype=np.float32)
+    for j in range(d + 1):
+        for m in range(d + 1):
+            hessian[j, m] = 0.0
+    for start in range(0, n, _BLOCK):
+        block = X[start : start + _BLOCK]
+        for i in range(block.shape[0]):
+            c = np.float32(curvature[start + i])
             for j in range(d):
-                hessian[j, d] = hessian[d, j]
-                hessian[j, j] += ridge + _MIN_CURVATURE
-            hessian[d, d] = curvature.sum()
-
-        return dense
-
-    return lambda X, curvature, ridge, hessian: None
-
-
-def newton_direction(
-    X: Local,
-    residual: AccumArray,
-    curvature: AccumArray,
-    hessian: AccumArray,
-    l1: float,
-    ridge: float,
-    w: AccumArray,
-    delta: AccumArray,
-) -> float:
-    """Fill ``delta`` with the (inexact) proximal Newton direction; return that of the bias.
-
-    ``residual`` is used as scratch.
-    """
-    raise TypeError("only called from kernels")
+                scaled[i, j] = c * block[i, j]
+                hessian[d, j] += scaled[i, j]
+        product = np.dot(block.T, scaled[: block.shape[0]])
+        for j in range(d):
+            for m in range(d):
+                hessian[j, m] += product[j, m]
+    for j in range(d):
+        hessian[j, d] = hessian[d, j]
+        hessian[j, j] += ridge + _MIN_CURVATURE
+    hessian[d, d] = curvature.sum()
 
 
 @inlined
@@ -303,6 +283,10 @@ def _direction_by_columns(
     w: AccumArray,
     delta: AccumArray,
 ) -> float:
+    """Fill ``delta`` with the (inexact) proximal Newton direction; return that of the bias.
+
+    ``residual`` is used as scratch.
+    """
     d = w.size
     diagonal = np.empty(d)
     active = np.arange(d)
@@ -354,12 +338,21 @@ def _direction_by_hessian(
     w: AccumArray,
     delta: AccumArray,
 ) -> float:
+    """Fill ``delta`` with the proximal Newton direction; return that of the bias."""
     d = X.shape[1]
     gradient = np.zeros(d + 1)
-    slope = residual.astype(np.float32)
+    slope = np.empty(residual.size, dtype=np.float32)
+    for i in range(residual.size):
+        slope[i] = residual[i]
     for start in range(0, X.shape[0], _BLOCK):
-        gradient[:d] += np.dot(slope[start : start + _BLOCK], X[start : start + _BLOCK])
-    gradient[:d] += ridge * w
+        product = np.dot(slope[start : start + _BLOCK], X[start : start + _BLOCK])
+        for j in range(d):
+            gradient[j] += product[j]
+    pull = np.empty(d)
+    for j in range(d):
+        pull[j] = ridge * w[j]
+    for j in range(d):
+        gradient[j] += pull[j]
     gradient[d] = residual.sum()
     delta_b = 0.0
     first = 0.0
@@ -383,18 +376,3 @@ def _direction_by_hessian(
         elif decrease <= _HESSIAN_TOL * first:
             break
     return delta_b
-
-
-@overload(newton_direction, inline="always")
-def _newton_direction(X, residual, curvature, hessian, l1, ridge, w, delta):
-    if isinstance(X, types.Array):
-
-        def dense(X, residual, curvature, hessian, l1, ridge, w, delta):
-            return _direction_by_hessian(X, residual, hessian, l1, ridge, w, delta)
-
-        return dense
-
-    def sparse(X, residual, curvature, hessian, l1, ridge, w, delta):
-        return _direction_by_columns(X, residual, curvature, l1, ridge, w, delta)
-
-    return sparse

@@ -1,0 +1,186 @@
+"""What first lines look like; and those that a file should not have: a header, another format.
+
+A text may be anything, so lines of any format can be read as texts, and would be answered. Here
+they are refused where they are evident. Commas, braces and times of day do not make them so: all
+lines that are looked at must agree.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from thinleaf.datasets.formats import (
+    FEATURE_FORMATS,
+    TEXT_FORMATS,
+    Format,
+    Labels,
+    Layout,
+    libsvm_indices,
+    without_comment,
+)
+from thinleaf.datasets.lines import BadLine, DataFileError, excerpt
+
+NAMES: Final = {
+    "csv": "CSV",
+    "json": "JSON",
+    "libsvm": "LIBSVM",
+    "vw": "Vowpal Wabbit",
+    "fasttext": "fastText",
+    "tsv": "tab-separated",
+}
+_EXAMPLES: Final = {
+    "libsvm": "label index:value ...",
+    "vw": "label |namespace feature:value ...",
+    "fasttext": "__label__label text",
+    "tsv": "label, tab, text",
+}
+_FEW = 3
+"""Lines that there must be before commas or tabs alone say something."""
+
+_BEGINS_ITEM = re.compile("[0-9]+:")
+_TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}")
+_VW_VALUE = re.compile(r"[^\s:|]+:[+-]?[0-9.]+")
+# One word, a comma and no space, from either end of the line; "1,000 men" is a number.
+_LABEL_FIRST = re.compile(r"(?![0-9]{1,3},[0-9]{3}\b)[^\s,]+,(?=\S)")
+_LABEL_LAST = re.compile(r".*\S,[^\s,]+")
+_LABEL_NAMES: Final = frozenset(
+    ("label", "labels", "class", "classes", "category", "categories", "code", "target", "y")
+)
+_TEXT_NAMES: Final = frozenset(
+    ("text", "texts", "sentence", "document", "description", "content", "title", "review",
+     "message", "x")
+)  # fmt: skip
+_OTHER_NAMES: Final = frozenset(("id", "index", "weight", "split"))
+
+
+def refuse_other_format(name: str, lines: Sequence[str], layout: Layout, labels: Labels) -> None:
+    """Raise :class:`DataFileError` if lines are evidently of another format than a layout's.
+
+    Lines that have no label are the same in all formats of texts.
+    """
+    lines = [line for line in lines if line.strip()]
+    if not lines or (layout.format != "tsv" and could_be(layout.format, lines)):
+        return
+    found = evident_format(lines)
+    own = layout.format
+    if found in (None, own) or (labels == "none" and found in TEXT_FORMATS):
+        return
+    remedy = "write them so"
+    if own not in FEATURE_FORMATS:
+        if found in TEXT_FORMATS:
+            remedy = f"give --format {found}"
+        remedy += f", or {_option(own)} to take them as they are"
+    raise DataFileError(
+        f"{name}: the first lines look like {NAMES[found]}, but should be {NAMES[own]} "
+        f"({_EXAMPLES[own]}): {remedy}"
+    )
+
+
+def could_be(format: Format, lines: Sequence[str]) -> bool:
+    """Return whether all lines, none of which is blank, could be of a format."""
+    if format == "libsvm":
+        lines = [without_comment(line) for line in lines]
+        return any(":" in line for line in lines) and all(map(_is_like_libsvm, lines))
+    if format == "vw":
+        return all("|" in line and len(line.partition("|")[0].split()) <= 3 for line in lines)
+    if format == "fasttext":
+        return all(any(word.startswith("__label__") for word in line.split()) for line in lines)
+    return all("\t" in line for line in lines)
+
+
+def evident_format(lines: Sequence[str]) -> str | None:
+    """Return the format that all lines, none of which is blank, are evidently of, or None.
+
+    Examples
+    --------
+    >>> from thinleaf.datasets.first_lines import evident_format
+    >>> evident_format(['{"label": "cat", "text": "it purrs"}'])
+    'json'
+    >>> evident_format(["Fever, unspecified", "Pain {acute}, chronic", "Cough at 12:30"])
+    """
+    if all(map(_is_json, lines)) or lines[0].strip() in ("[", "{", "[{"):
+        return "json"
+    if could_be("fasttext", lines):
+        return "fasttext"
+    if _is_libsvm(lines):
+        return "libsvm"
+    if len(lines) > 1 and could_be("vw", lines) and all(map(_has_vw_value, lines)):
+        return "vw"
+    if len(lines) < _FEW:
+        return None
+    if could_be("tsv", lines):
+        return "tsv"
+    return "csv" if _is_csv(lines) else None
+
+
+def refuse_header(line: str, layout: Layout) -> None:
+    """Raise :class:`BadLine` if the first line of tab-separated texts names its columns."""
+    names = {name.strip().strip('"').lower() for name in line.lstrip("#").split("\t")}
+    if (
+        layout.format == "tsv"
+        and names & _LABEL_NAMES
+        and names & _TEXT_NAMES
+        and names <= _LABEL_NAMES | _TEXT_NAMES | _OTHER_NAMES
+    ):
+        raise BadLine(
+            f"{excerpt(line)} is a header, not an example",
+            f"remove that line, or give {_option('tsv')} if it is one",
+        )
+
+
+def _option(format: str) -> str:
+    return f"--format {format} (in Python, format={format!r})"
+
+
+def _is_like_libsvm(line: str) -> bool:
+    words = line.split()
+    features = words if words and ":" in words[0] else words[1:]
+    return all(_BEGINS_ITEM.match(word) for word in features)
+
+
+def _is_json(line: str) -> bool:
+    if not line.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    values = value if isinstance(value, list) else [value]
+    return bool(values) and all(isinstance(item, dict) for item in values)
+
+
+def _is_libsvm(lines: Sequence[str]) -> bool:
+    """Return whether lines have ascending index:value pairs, two in all, and not times of day."""
+    items: list[str] = []
+    for line in lines:
+        words = without_comment(line).split()
+        features = words if words and libsvm_indices(words[:1]) else words[1:]
+        indices = libsvm_indices(features)
+        if not indices or any(a >= b for a, b in pairwise(indices)):
+            return False
+        items += features
+    return len(items) > 1 and not all(map(_TIME.fullmatch, items))
+
+
+def _has_vw_value(line: str) -> bool:
+    return any(map(_VW_VALUE.fullmatch, line.partition("|")[2].split()))
+
+
+def _is_csv(lines: Sequence[str]) -> bool:
+    if any("\t" in line for line in lines):
+        return False
+    if all(map(_LABEL_FIRST.match, lines)) or all(map(_LABEL_LAST.fullmatch, lines)):
+        return True
+    if not all('"' in line for line in lines[1:]):
+        return False
+    try:
+        widths = {len(fields) for fields in csv.reader(lines)}
+    except csv.Error:
+        return False
+    quoted = [line for line in lines[1:] if line.startswith('"') or ',"' in line]
+    return len(widths) == 1 and widths != {1} and len(quoted) == len(lines) - 1

@@ -1,0 +1,162 @@
+"""First lines of another format, and headers, are noticed; texts that resemble them are not."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from thinleaf.datasets import DataFileError, Layout, LiveStream, open_examples, read_examples
+from thinleaf.datasets.first_lines import evident_format
+from thinleaf.text.recipe import Recipe
+
+EVIDENT = {
+    "csv": [
+        ["cat,it purrs", "dog,it barks, and loudly", "cow,it moos"],
+        ["it purrs,cat", "it barks, and loudly,dog", "it moos,cow"],
+        ["label,text", 'cat,"it purrs"', 'dog,"it barks, and loudly"'],
+        ["text,label", '"it purrs",cat', '"it barks, and loudly",dog'],
+        ['"big cat","it purrs"', '"dog","it barks, and ""loudly"""', '"cow","it moos"'],
+        ["5,0.1,0.25", "3,0.2,0.5", "4,0.5,1"],
+    ],
+    "json": [
+        ['{"label": "cat", "text": "it purrs"}'],
+        ['{"a": 1}', '{"a": {"b": [1]}}'],
+        ["[", '  {"label": "cat"},'],
+        ['[{"label": "cat"}, {"label": "dog"}]'],
+    ],
+    "libsvm": [
+        ["3 1:0.5 7:2", "4 2:1"],
+        ["1:0.5 7:2"],
+        ["cat 1:0.5 2:1 # a comment"],
+        ["3\t1:0.5\t7:2"],
+    ],
+    "fasttext": [["__label__cat it purrs", "__label__dog it barks"]],
+    "vw": [["1 |f a:0.5 b:2", "2 1.5 'tag|f a:1"]],
+}
+
+TEXTS = [
+    ["it purrs"],
+    ["Fever, unspecified", "Pain, acute", "Cough, chronic"],
+    ["Fever, unspecified"],
+    ["cat,it purrs", "dog,it barks"],  # too few to say
+    ["1,000 men", "2,500 women", "3,141 children"],
+    ["well,yes", "no", "perhaps,no"],
+    ["{braces} and [brackets]", "{a} b", "{}"],
+    ['{"a": 1}', "it purrs"],
+    ["{not json}"],
+    ["[1, 2, 3]", "[4]"],
+    ['She said "no", and left', 'He said "yes"', 'Both said "hm"'],
+    ["bus 10:30 11:45", "train 12:50"],
+    ["10:30"],
+    ["ratio 3:1"],
+    ["verse 3:16 says", "psalm 23:1 2:5"],
+    ["Home | About", "Prices | Terms"],
+    ["a | b:c"],
+    ["a | b at 12:30 exactly", "c | d:e"],
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "lines"), [(name, lines) for name, cases in EVIDENT.items() for lines in cases]
+)
+def test_formats_that_are_evident(format, lines):
+    assert evident_format(lines) == format
+    recipe = Recipe(0, Layout("tsv"), raw=True)
+    stream = io.StringIO("\n".join(lines))
+    with pytest.raises(DataFileError, match=r"look like .* should be tab-separated .*--format tsv"):
+        recipe.open(stream)
+    stream.seek(0)
+    examples = recipe.open(stream, format="tsv").read_all()  # whoever says so is believed
+    assert len(examples) == len(lines)
+
+
+@pytest.mark.parametrize("lines", TEXTS)
+def test_texts_that_only_resemble_a_format(lines, tmp_path):
+    assert evident_format(lines) is None
+    recipe = Recipe(0, Layout("tsv"), raw=True)
+    assert recipe.open(io.StringIO("\n".join(lines))).read_all().texts == lines
+    labelled = "\n".join(f"some label\t{line}" for line in lines)
+    assert recipe.open(io.StringIO(labelled)).read_all().texts == lines
+    (tmp_path / "train.tsv").write_text(labelled)
+    assert read_examples(tmp_path / "train.tsv").texts == lines
+
+
+def test_the_format_to_give_is_named():
+    recipe = Recipe(0, Layout("tsv"), raw=True)
+    with pytest.raises(DataFileError, match=r"like fastText, .*: give --format fasttext, or"):
+        recipe.open(io.StringIO("__label__cat it purrs\n"))
+    recipe = Recipe(0, Layout("fasttext"), raw=True)
+    with pytest.raises(DataFileError, match=r"like tab-separated, .*: give --format tsv, or"):
+        recipe.open(io.StringIO("cat\tit purrs\n" * 3))
+    assert recipe.open(io.StringIO("it purrs\nit barks\n")).read_all().labels == [None, None]
+
+
+def test_lines_without_labels_may_have_tabs():
+    recipe = Recipe(0, Layout("fasttext"), raw=True)
+    lines = ["label\ttext", "a\tb", "__label__c\td"]
+    assert recipe.open(io.StringIO("\n".join(lines)), labels="none").read_all().texts == lines
+    recipe = Recipe(0, Layout("tsv"), raw=True)
+    assert recipe.open(io.StringIO("\n".join(lines)), labels="none").read_all().texts == lines
+
+
+def test_lines_as_long_as_may_be():
+    for line in ("|" * 200_000, '"' + "x" * 200_000, ",a" * 100_000, "{" * 200_000):
+        assert evident_format([line] * 5) in (None, "csv")
+
+
+def test_rows_of_features_say_what_the_file_looks_like():
+    recipe = Recipe(9, Layout("libsvm", n_features=9))
+    with pytest.raises(DataFileError, match=r"look like CSV, but should be LIBSVM \(label index"):
+        recipe.open(io.StringIO("5,0.1,0.2\n6,0.1,0.4\n7,0.1,0.3\n"))
+    with pytest.raises(DataFileError, match="several labels"):  # as before
+        recipe.open(io.StringIO("1,2 3:1\n2,3 1:1\n4,5 1:1\n")).read_all()
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_format_that_cannot_be_told_but_is_evident(format):
+    with pytest.raises(DataFileError, match=f"none of .*, but looks like {format.upper()}: write"):
+        read_examples(io.StringIO("\n".join(EVIDENT[format][0])))
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["label\ttext", "Category\tText", "text\tlabel", "id\tlabel\ttext", "#class\tsentence",
+     '"code"\t"description"'],
+)  # fmt: skip
+def test_a_header_is_no_example(tmp_path, header):
+    path = tmp_path / "train.tsv"
+    path.write_text(f"\n{header}\ncat\tit purrs\ndog\tit barks\n")
+    with pytest.raises(DataFileError, match=r"train\.tsv:2: .* is a header.*: remove that line"):
+        read_examples(path)
+    with open_examples(path, on_error="skip") as reader:
+        assert reader.read_all().labels == ["cat", "dog"]
+    assert (reader.n_skipped, reader.n_blank) == (1, 1)
+    with pytest.raises(DataFileError, match="is a header"):
+        Recipe(0, Layout("tsv"), raw=True).open(path).read_all()
+    assert len(read_examples(path, format="tsv")) == 3
+
+
+def test_lines_that_are_no_header():
+    for text in ("label\tthe text", "cat\ttext", "id\tname", "y\tx y", "label"):
+        recipe = Recipe(0, Layout("tsv"), raw=True)
+        assert len(recipe.open(io.StringIO(text + "\n")).read_all()) == 1
+    later = "cat\tit purrs\nlabel\ttext\n"  # only the first line can be one
+    assert len(read_examples(io.StringIO(later))) == 2
+
+
+def test_a_live_stream_is_not_waited_for():
+    taken = []
+
+    class Arriving(io.BufferedIOBase):
+        def read1(self, size: int = -1) -> bytes:
+            taken.append(size)
+            return [b"it purrs\n", b"\n", b"it barks\n", b""][len(taken) - 1]
+
+    recipe = Recipe(0, Layout("tsv"), raw=True)
+    with recipe.open(LiveStream(Arriving()), empty_batches=True) as reader:
+        for n_taken, texts in ((1, ["it purrs"]), (2, []), (3, ["it barks"])):
+            assert next(reader).texts == texts
+            assert len(taken) == reader.n_lines == n_taken
+        with pytest.raises(StopIteration):
+            next(reader)
