@@ -21,7 +21,7 @@ from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.growth.round_record import Effort, RoundRecord, measure
-from thinleaf.softmaxtree.tao import Settings, Sweeps, TrainingData, optimize
+from thinleaf.softmaxtree.tao import Settings, Sweeps, TrainingData, optimise
 
 _NO_NEW_ROUND = ("interrupted", "seconds", "no leaf expands", "depth")
 """What leaves the last round incomplete, or is found after it."""
@@ -190,7 +190,7 @@ class _Work:
             if self.after_sweep is not None:
                 self.after_sweep(replace(grown, tree=sweeps.tree, sweeps=sweeps))
 
-        result = optimize(
+        result = optimise(
             grown.tree,
             self.data,
             replace(self.settings, leaf_limits=grown.leaf_limits),
@@ -291,7 +291,7 @@ def expand_leaf(
     # its leaves start from the rows of the old one, and keep those of their classes
     subtree = start.tree.replace({int(i): old for i in np.flatnonzero(start.tree.is_leaf)})
     limits = np.full(subtree.n_nodes, contracted(old.classes.size, growth.contraction), dtype=INDEX)
-    result = optimize(
+    result = optimise(
         subtree,
         local,
         replace(settings, leaf_limits=limits),
@@ -299,7 +299,7 @@ def expand_leaf(
         max_sweeps=growth.local_sweeps,
         assignment=start.assignment,
     )
-    if result.ended == "interrupted":  # optimize would end with a usable tree: here growth must end
+    if result.ended == "interrupted":  # optimise would end with a usable tree: here growth must end
         raise KeyboardInterrupt
     _, correct = leaf_losses(old, local.X, local.y, all_rows(local.X))
     error_before = 1.0 - local.weight[correct].sum() / local.weight.sum()

@@ -7,7 +7,7 @@ from thinleaf.softmaxtree.tao.loop import (
     TaoResult,
     Validation,
     error,
-    optimize,
+    optimise,
 )
 from thinleaf.softmaxtree.tao.reduced import TrainingData, canonical
 from thinleaf.softmaxtree.tao.sweep import Settings, State
@@ -23,5 +23,5 @@ __all__ = [
     "Validation",
     "canonical",
     "error",
-    "optimize",
+    "optimise",
 ]

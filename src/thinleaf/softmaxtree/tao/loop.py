@@ -13,7 +13,7 @@ from thinleaf._dtypes import IndexArray
 from thinleaf.execution import Executor
 from thinleaf.model.routing import all_rows, leaf_of_rows, losses, reach_of_assignment, route
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.tao.overlap import company
+from thinleaf.softmaxtree.tao.overlap import find_overlap
 from thinleaf.softmaxtree.tao.reduced import TrainingData
 from thinleaf.softmaxtree.tao.sweep import Settings, State, sweep
 
@@ -107,7 +107,7 @@ class Sweeps:
     best_value: float
 
 
-def optimize(
+def optimise(
     tree: Tree,
     data: TrainingData,
     settings: Settings,
@@ -167,7 +167,7 @@ def optimize(
             )
             near = None  # rows say nothing of routers that are yet to be fitted
             if settings.overlap is not None and leaves is None:
-                near = company(tree, data.X, reach, settings.overlap, executor)
+                near = find_overlap(tree, data.X, reach, settings.overlap, executor)
             tree, n_solved = sweep(tree, data, reach, state, settings, executor, near)
             record = _record(number, tree, data, state, settings, validation, n_solved, started)
             history.append(record)
