@@ -130,8 +130,9 @@ class FrozenTree:
         state = np.full(packed.n_leaves, checked, dtype=np.uint8)
         self._table, self._kept = self._packed.table(beam, temperature, state)
         self._temperature = float(temperature)
-        self._several = True if beam > 1 or packed.n_trees > 1 else None
-        self._sparse = True if packed.sparse else None
+        several = beam > 1 or packed.n_trees > 1
+        self._several = True if several else None
+        self._of_row, self._of_pairs = kernels.single_row_kernels(several, packed.sparse)
 
     # -- looking at it -----------------------------------------------------------------------------
 
@@ -229,10 +230,10 @@ class FrozenTree:
         if values is None:
             if type(x) is not np.ndarray or x.dtype is not _FLOAT32 or x.strides != _STEP:
                 x = dense_row(x)
-            class_id = kernels.top_class(self._table, x, self._several, self._sparse)
+            class_id = self._of_row(self._table, x)
         else:
             x, values = pairs(x, values)
-            class_id = kernels.top_class_of_pairs(self._table, x, values, self._several)
+            class_id = self._of_pairs(self._table, x, values)
         if class_id < 0:
             self._fail(class_id, x)
         return self._label_list[class_id]
