@@ -161,7 +161,8 @@ def test_in_the_initial_fit(kind, n_sweeps, monkeypatch, tmp_path):
     monkeypatch.undo()
     assert_usable(clf, X, y)
     assert clf.ended_ == "interrupted"
-    assert not path.exists()  # no round is complete
+    assert len(read_arrays(path)[1]["sweeps"]["history"]) == n_sweeps  # no round is complete
+    assert_same_model(adaptive(checkpoint=path).fit(X, y), adaptive().fit(X, y))
     expected = adaptive(max_rounds=0, max_sweeps=n_sweeps).fit(X, y)
     assert_same_tree(clf.tree_, expected.tree_)
     assert untimed(clf.history_) == untimed(expected.history_)
@@ -229,7 +230,10 @@ def test_the_best_round_so_far_is_kept(monkeypatch):
 def test_while_a_checkpoint_is_written(step, monkeypatch, tmp_path):
     X, y = case()
     path = tmp_path / "tree.ckpt"
-    at = 2 if step == "write_arrays" else 3  # one record, then two
+    first, second = (len(r["sweeps"]) for r in adaptive(max_rounds=1).fit(X, y).history_)
+    at = first + 1 + second + 1  # the file of the second round
+    if step == "asdict":  # its second record; a file has those of its rounds and sweeps
+        at = sum(range(first + 1)) + 1 + sum(1 + n for n in range(1, second + 1)) + 2
     monkeypatch.setattr(checkpoint, step, pressed_at(getattr(checkpoint, step), at))
     with pytest.warns(UserWarning, match="interrupted: growth ended in round 1"):
         clf = adaptive(checkpoint=path).fit(X, y)

@@ -16,7 +16,6 @@ from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import Rows, as_writable, dense_row, n_features_of, n_rows_of, sample
 from thinleaf.model.kernels import prediction as kernels
 from thinleaf.model.kernels.packed import BAD_FEATURE, BAD_LEAF, WRONG_WIDTH, leaf_is_valid
-from thinleaf.model.kernels.prediction import top_class
 from thinleaf.model.packing import PackedTree
 from thinleaf.model.predictor import Predictor
 
@@ -49,9 +48,10 @@ class PackedPredictor(Predictor):
         self.checked = checked
         state = np.full(packed.n_leaves, checked, dtype=np.uint8)
         self._table, self._kept = packed.table(beam, temperature, state)
-        # types that kernels are compiled for: code of beams and forests only where it is needed
-        self._several = True if beam > 1 or packed.n_trees > 1 else None
-        self._sparse = True if packed.sparse else None
+        # code of beams and forests is compiled only where it is needed
+        several = beam > 1 or packed.n_trees > 1
+        self._several = True if several else None
+        self._of_row, self._of_pairs = kernels.single_row_kernels(several, packed.sparse)
 
     @property
     def nbytes(self) -> int:
@@ -67,9 +67,9 @@ class PackedPredictor(Predictor):
         elif x.strides != _STEP:
             x = dense_row(x)
         if values is None:
-            class_id = top_class(self._table, x, self._several, self._sparse)
+            class_id = self._of_row(self._table, x)
         else:
-            class_id = kernels.top_class_of_pairs(self._table, x, values, self._several)
+            class_id = self._of_pairs(self._table, x, values)
         if class_id < 0:
             self._fail(class_id, x)
         return class_id

@@ -6,14 +6,15 @@ are is in :mod:`thinleaf.model.kernels.packed`, what becomes of several paths in
 
 ``several`` is None for a model of one tree and one path, else True; ``sparse`` is None for a layout
 for dense rows, else True. Where an argument is None, numba drops what it is not needed for before
-it compiles: beams and forests would take several times as long as a single path.
+it compiles: beams and forests would take several times as long as a single path. For single rows
+there is a kernel for each case, since an argument takes some 50 ns.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, no-any-return"
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -95,11 +96,10 @@ def _in_range(table, idx, val):
     return n_outside == 0
 
 
-@strict_kernel
-def top_class(table: OffsetArray, x: ParamArray, several: bool | None, sparse: bool | None) -> int:
-    """Return the class of one dense row, or an error."""
+@inlined
+def _class_of_row(table, x, several, sparse):
     if x.size != table[N_FEATURES]:
-        return np.int64(WRONG_WIDTH)  # type: ignore[return-value]
+        return np.int64(WRONG_WIDTH)
     if sparse is None:  # the quickest way: x is the caller's, nothing is allocated for it
         return _top_class(table, row_as_is(x), several)
     idx, val = pairs_of(x)
@@ -108,17 +108,57 @@ def top_class(table: OffsetArray, x: ParamArray, several: bool | None, sparse: b
     return keep_alive(class_id, x, idx, val, top)
 
 
-@strict_kernel
-def top_class_of_pairs(
-    table: OffsetArray, idx: IndexArray, val: ParamArray, several: bool | None
-) -> int:
-    """Return the class of one row of index and value pairs, or an error."""
+@inlined
+def _class_of_pairs(table, idx, val, several):
     if not _in_range(table, idx, val):
-        return np.int64(BAD_FEATURE)  # type: ignore[return-value]
+        return np.int64(BAD_FEATURE)
     x = dense_of(table, idx, val)
     top = np.empty(table[N_TOP], dtype=np.float32)
     class_id = _top_class(table, row_from(table, x, idx, val, top), several)
     return keep_alive(class_id, x, idx, val, top)
+
+
+@strict_kernel
+def top_class(table: OffsetArray, x: ParamArray) -> int:
+    """Return the class of one dense row at the end of one path, or an error."""
+    return _class_of_row(table, x, None, None)
+
+
+@strict_kernel
+def top_class_converted(table: OffsetArray, x: ParamArray) -> int:
+    """Do as :func:`top_class`, in a tree that is laid out for sparse rows."""
+    return _class_of_row(table, x, None, True)
+
+
+@strict_kernel
+def top_class_of_pairs(table: OffsetArray, idx: IndexArray, val: ParamArray) -> int:
+    """Do as :func:`top_class` with a row of index and value pairs, in either layout."""
+    return _class_of_pairs(table, idx, val, None)
+
+
+@strict_kernel
+def mixed_class(table: OffsetArray, x: ParamArray) -> int:
+    """Do as :func:`top_class` with several paths."""
+    return _class_of_row(table, x, True, None)
+
+
+@strict_kernel
+def mixed_class_converted(table: OffsetArray, x: ParamArray) -> int:
+    """Do as :func:`top_class_converted` with several paths."""
+    return _class_of_row(table, x, True, True)
+
+
+@strict_kernel
+def mixed_class_of_pairs(table: OffsetArray, idx: IndexArray, val: ParamArray) -> int:
+    """Do as :func:`top_class_of_pairs` with several paths."""
+    return _class_of_pairs(table, idx, val, True)
+
+
+def single_row_kernels(several: bool, sparse: bool) -> tuple[Any, Any]:
+    """Return the kernels for a dense row and for one of pairs, of a model's paths and layout."""
+    if several:
+        return mixed_class_converted if sparse else mixed_class, mixed_class_of_pairs
+    return top_class_converted if sparse else top_class, top_class_of_pairs
 
 
 @strict_kernel
