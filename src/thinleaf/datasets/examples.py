@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray, OffsetArray, ParamArray
+from thinleaf.arrays import ragged
 
 LabelKind: TypeAlias = Literal["int", "float", "str"]
 """What labels are: the dtype that :func:`label_array` gives them."""
@@ -134,7 +135,7 @@ def take(examples: Examples, rows: AnyArray) -> Examples:
 
 def offsets(lengths: AnyArray) -> IndexArray:
     """Return where rows of some lengths begin and end; ValueError if int32 cannot say."""
-    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    ends = ragged.offsets(lengths)
     if ends[-1] > np.iinfo(INDEX).max:
         raise ValueError(f"{ends[-1]} stored entries are more than 2^31 - 1: read in batches")
     return ends.astype(INDEX)

@@ -12,6 +12,7 @@ from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from thinleaf.arrays.checks import is_whole
 from thinleaf.datasets.batches import UnknownFeatures, new_batch
 from thinleaf.datasets.detect import Auto, find_layout, is_decided
 from thinleaf.datasets.examples import Examples, concatenate
@@ -332,5 +333,5 @@ def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
 
 
 def _check_count(name: str, value: Any, highest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+    if not is_whole(value) or not 1 <= value <= highest:
         raise ValueError(f"{name} must be an integer in 1..{highest}, got {value!r}")

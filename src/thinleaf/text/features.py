@@ -22,6 +22,8 @@ from sklearn.feature_extraction.text import (
 )
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AnyArray, ParamArray
+from thinleaf.arrays.checks import is_whole
+from thinleaf.arrays.ragged import offsets
 
 Kind: TypeAlias = Literal["tfidf", "hashing"]
 
@@ -178,10 +180,9 @@ class TextFeatures:
         if self.kind == "hashing":
             return {}, metadata
         encoded = [term.encode() for term in self._terms]
-        ends = np.cumsum([len(term) for term in encoded], dtype=OFFSET)
         return {
             "term_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(),
-            "term_ptr": np.concatenate([np.zeros(1, dtype=OFFSET), ends]),
+            "term_ptr": offsets([len(term) for term in encoded]),
             "idf": self._idf.copy(),
         }, metadata
 
@@ -270,7 +271,7 @@ def _documents(texts: Iterable[str]) -> list[str]:
 
 
 def _count(name: str, value: Any, highest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not is_whole(value):
         raise ValueError(f"{name} must be an integer, got {value!r}")
     if not 1 <= value <= highest:
         raise ValueError(f"{name} must be in 1..{highest}, got {value}")
