@@ -22,7 +22,7 @@ from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.solvers.router import solve_logistic
-from thinleaf.softmaxtree.tao import Settings, TrainingData, optimize
+from thinleaf.softmaxtree.tao import Settings, TrainingData, optimise
 
 SETTINGS = {
     "depth": 7,
@@ -73,9 +73,9 @@ def node_solvers(data) -> list[list]:
             solve_leaf=leaf,
         )
         with executor_for(1) as executor:
-            optimize(start.tree, train, settings, executor, max_sweeps=1)  # compiles
+            optimise(start.tree, train, settings, executor, max_sweeps=1)  # compiles
             with Stopwatch() as watch:
-                result = optimize(start.tree, train, settings, executor, max_sweeps=SOLVER_SWEEPS)
+                result = optimise(start.tree, train, settings, executor, max_sweeps=SOLVER_SWEEPS)
         _, correct = losses(result.tree, data.X_test, y_test, route(result.tree, data.X_test))
         last = result.history[result.best_sweep - 1]
         rows.append(

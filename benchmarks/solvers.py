@@ -22,7 +22,7 @@ from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.problem import NodeProblem, Precision
 from thinleaf.softmaxtree.solvers.router import solve_logistic
-from thinleaf.softmaxtree.tao import Settings, TrainingData, canonical, optimize
+from thinleaf.softmaxtree.tao import Settings, TrainingData, canonical, optimise
 
 SETS = {
     "letter": (7, 7, "pca_median", Penalty(0.01, 5.0), Penalty(0.01, 0.1)),
@@ -77,7 +77,7 @@ def problems_of(name: str, data) -> list[Case]:
         solve_leaf=leaf,
     )
     with executor_for(1) as executor:
-        optimize(
+        optimise(
             start.tree, train, settings, executor, max_sweeps=SWEEP,
             assignment=start.assignment, progress=progress,
         )  # fmt: skip

@@ -109,8 +109,12 @@ def test_the_deployed_tree_is_the_one_in_the_table(data, small_run):
 
 def test_table_and_examples_are_printed_and_progress_is_said(small_run):
     _, text, said = small_run
-    for expected in ("top-5 error", "µs a prediction", "model MB", "row of a raw text", "AdaGrad"):
+    for expected in ("top-5", "µs a", "MB", "training", "row of a raw text", "AdaGrad"):
         assert expected in " ".join(text.split())
+    for name, one in small_run[0].figures.items():
+        (line,) = (line for line in text.splitlines() if line.startswith(f"│ {name} "))
+        assert f" {100 * one.error:.1f} % " in line
+        assert f" {100 * one.top_k_error:.1f} % " in line
     assert text.count("\n  right ") + text.count("\n  missed ") == 8
     assert said[1].startswith("1,500 training")
     for name in small_run[0].figures:

@@ -34,14 +34,11 @@ from thinleaf.text.features import TextFeatures
 TREE_SETTINGS: Final[Mapping[str, Any]] = {
     "depth": 6,
     "leaf_classes": 80,
-    "init": "balanced_clusters",
-    "absent": "zero_one",
     "router_l1": 0.001,
     "leaf_l1": 0.001,
     "router_ridge": 0.01,
     "leaf_ridge": 0.01,
-    "tol": 1e-3,
-    "max_sweeps": 2,
+    "max_sweeps": 3,
     "random_state": 0,
 }
 BEAM = 4
@@ -158,8 +155,8 @@ def _stages(system: Ours, say: Say) -> Say:
 def comparison_table(outcome: Outcome, n_test: int, n_classes: int) -> RenderableType:
     """Return the models side by side, and what the figures mean."""
     table = Table(title="Diagnosis text to ICD-10-CM category")
-    table.add_column("")
-    for heading in ("error", "top-5 error", "µs a prediction", "model MB", "training s"):
+    table.add_column("", no_wrap=True)
+    for heading in ("error", "top-5\nerror", "µs a\nprediction", "model\nMB", "training\ns"):
         table.add_column(heading, justify="right")
     for name, one in outcome.figures.items():
         table.add_row(

@@ -472,25 +472,47 @@ def line_of(record: dict) -> str:
     )
 
 
+def lines_of(history: list[dict]) -> list[str]:
+    """Return the patterns of all lines of a fit: those of a round's sweeps, then the round's."""
+    return [
+        pattern
+        for record in history
+        for pattern in (
+            *(
+                re.escape(
+                    f"AdaptiveSoftmaxTreeClassifier: round {record['round']}, "
+                    f"sweep {sweep['sweep']}/"
+                )
+                + r"\d+  "
+                + re.escape(
+                    f"train error {100 * sweep['train_error']:.2f} %  "
+                    f"objective {sweep['objective']:.6g}  {sweep['seconds']:.1f} s"
+                )
+                for sweep in record["sweeps"]
+            ),
+            line_of(record),
+        )
+    ]
+
+
 @pytest.mark.parametrize("params", [{}, {"validation_fraction": 0.3, "patience": 9}])
-def test_progress_is_a_line_a_round(params, capsys):
+def test_progress_is_a_line_a_sweep_and_a_round(params, capsys):
     X, y = problem(17, spread=1.0)
     clf = adaptive(verbose=1, **params).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
     assert "\r" not in err
     assert "\x1b" not in err
-    lines = err.splitlines()
-    assert len(lines) == len(clf.history_)
-    for record, line in zip(clf.history_, lines, strict=True):
-        assert re.fullmatch(line_of(record), line)
+    assert len(clf.history_[0]["sweeps"]) > 1
+    for pattern, line in zip(lines_of(clf.history_), err.splitlines(), strict=True):
+        assert re.fullmatch(pattern, line)
 
 
 def test_the_round_before_the_end_is_shown_once(capsys):
     X, y = problem(17, spread=1.0)
     clf = adaptive(verbose=1, max_rounds=None).fit(X, y)
     assert clf.ended_ == "no leaf expands"
-    assert len(capsys.readouterr().err.splitlines()) == len(clf.history_)
+    assert len(capsys.readouterr().err.splitlines()) == len(lines_of(clf.history_))
 
 
 def test_progress_on_a_terminal_shows_sweeps_too(monkeypatch):

@@ -278,3 +278,17 @@ def test_documents_list_the_decorators():
     assert defined <= set(rows), defined - set(rows)
     assert _jit.__doc__ is not None
     assert set(re.findall(r"^`(\w+)` ", _jit.__doc__, re.MULTILINE)) == defined
+
+
+def test_code_stands_in_the_index_once_it_is_written(tmp_path):
+    """Processes that compile at the same time never read each other's half-written or old files."""
+    steps: list[str] = []
+    old, new = (_cache._SharedFiles(str(tmp_path), "kernel", stamp) for stamp in ("old", "new"))
+    for name in ("_save_data", "_save_index"):
+        saved = getattr(new, name)
+        setattr(new, name, lambda *a, name=name, saved=saved: (steps.append(name), saved(*a)))
+    old.save("signature", "old code")
+    new.save("signature", "new code")
+    assert steps == ["_save_data", "_save_index"]
+    assert new.load("signature") == "new code"
+    assert len(list(tmp_path.glob("*.nbc"))) == 2  # neither has written over the other's

@@ -85,6 +85,13 @@ def test_a_single_latency_is_the_median_of_passes(clock):
     assert 100.0 < found.p99 <= 300.0
 
 
+def test_what_else_the_machine_does_in_some_passes_does_not_count(clock):
+    n_warm, a_pass = 50, [1e-6] * 100
+    busy = [1e-6] * n_warm + a_pass + [0.01, *a_pass[1:]] * 3  # a slow call in three passes
+    found = single_latency(lasting(clock, *busy, 1e-6), [(i,) for i in range(100)])
+    assert found.median == pytest.approx(1.0)
+
+
 def test_slow_calls_are_made_twice_only(clock):
     calls = []
     slow = lasting(clock, 10.0)

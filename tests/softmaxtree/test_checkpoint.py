@@ -36,13 +36,14 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-def fit_and_die(clf, X, y, n_rounds: int) -> None:
-    """Fit, but die right after the checkpoint of a round is written."""
+def fit_and_die(clf, X, y, n_rounds: int, n_sweeps: int = 0) -> None:
+    """Fit, but die right after the checkpoint of a round is written, or of a sweep of the next."""
     save = Checkpoint.save
 
     def save_and_die(self, grown: Grown, entropy: int) -> None:
         save(self, grown, entropy)
-        if len(grown.history) - 1 == n_rounds:
+        swept = 0 if grown.sweeps is None else len(grown.sweeps.best.history)
+        if (len(grown.history) - 1, swept) == (n_rounds, n_sweeps):
             raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
@@ -81,10 +82,45 @@ def test_a_fit_that_was_killed_ends_with_the_same_model(kind, way, tmp_path):
         assert rounds_in(path) == 2
 
 
+@formats
+@ways
+def test_a_fit_that_was_killed_within_a_round_ends_with_the_same_model(kind, way, tmp_path):
+    X, y = problem(0, kind=kind, spread=1.0)
+    params = {"max_rounds": 1, "max_sweeps": 3} | WAYS[way]
+    whole = adaptive(**params).fit(X, y)
+    for n_rounds in (-1, 0):
+        for n_sweeps in range(1, len(whole.history_[n_rounds + 1]["sweeps"]) + 1):
+            path = tmp_path / f"{n_rounds} {n_sweeps}.ckpt"
+            fit_and_die(adaptive(checkpoint=path, **params), X, y, n_rounds, n_sweeps)
+            assert len(read_arrays(path)[1]["sweeps"]["history"]) == n_sweeps
+            on = adaptive(checkpoint=path, **params).fit(X, y)
+            assert_same_model(on, whole)
+            assert [len(r["sweeps"]) for r in on.history_] == [
+                len(r["sweeps"]) for r in whole.history_
+            ]
+
+
+def test_the_best_sweep_survives(tmp_path):
+    """Without overlap an earlier sweep may be the best one."""
+    X, y = case()
+    path = tmp_path / "tree.ckpt"
+    params = {"max_rounds": 0, "overlap": None, "max_sweeps": 9}
+    whole = adaptive(**params).fit(X, y)
+    kept = min(r["objective"] for r in whole.history_[0]["sweeps"])
+    for n_sweeps in range(1, len(whole.history_[0]["sweeps"]) + 1):
+        path.unlink(missing_ok=True)
+        fit_and_die(adaptive(checkpoint=path, **params), X, y, -1, n_sweeps)
+        on = adaptive(checkpoint=path, **params).fit(X, y)
+        assert_same_model(on, whole)
+        assert min(r["objective"] for r in on.history_[0]["sweeps"]) == kept
+
+
 def test_a_fit_that_was_killed_again_and_again(tmp_path):
     X, y = case()
     path = tmp_path / "tree.ckpt"
     for n_rounds in range(3):
+        fit_and_die(adaptive(checkpoint=path), X, y, n_rounds - 1, 1)
+        fit_and_die(adaptive(checkpoint=path), X, y, n_rounds - 1, 2)
         fit_and_die(adaptive(checkpoint=path), X, y, n_rounds)
     assert_same_model(adaptive(checkpoint=path).fit(X, y), adaptive().fit(X, y))
 
@@ -96,18 +132,35 @@ def test_a_checkpoint_changes_nothing(tmp_path):
     assert files(tmp_path) == ["tree.ckpt"]
 
 
-def test_it_is_written_after_each_round(tmp_path, monkeypatch):
+def test_it_is_written_after_each_sweep_and_round(tmp_path, monkeypatch):
     X, y = case()
     path = tmp_path / "tree.ckpt"
     written = []
 
     def spying(target, arrays, metadata):
         write_arrays(target, arrays, metadata)
-        written.append(rounds_in(path))
+        sweeps = read_arrays(path)[1]["sweeps"]
+        written.append((rounds_in(path), 0 if sweeps is None else len(sweeps["history"])))
 
     monkeypatch.setattr("thinleaf.softmaxtree.growth.checkpoint.write_arrays", spying)
-    adaptive(checkpoint=path).fit(X, y)
-    assert written == [0, 1, 2, 3]
+    clf = adaptive(checkpoint=path).fit(X, y)
+    expected = []
+    for number, record in enumerate(clf.history_):
+        expected += [(number - 1, sweep + 1) for sweep in range(len(record["sweeps"]))]
+        expected.append((number, 0))
+    assert written == expected
+
+
+def as_first_format(content: bytes) -> bytes:
+    """Return a checkpoint as it was written when there was one after rounds alone."""
+    return with_metadata(content, format="thinleaf checkpoint 1", sweeps=None)
+
+
+def test_a_checkpoint_of_the_first_format_goes_on(content, tmp_path):
+    path = tmp_path / "tree.ckpt"
+    path.write_bytes(as_first_format(content))
+    assert "sweeps" not in read_arrays(path)[1]
+    assert_same_model(adaptive(checkpoint=path).fit(*case()), adaptive().fit(*case()))
 
 
 @formats
@@ -292,11 +345,14 @@ def content(tmp_path_factory) -> bytes:
     return path.read_bytes()
 
 
+def json_of(content: bytes) -> dict:
+    length = int.from_bytes(content[:8], "little")
+    return json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["thinleaf"])
+
+
 def with_metadata(content: bytes, **changes) -> bytes:
     """Return a checkpoint whose metadata says something else, or no longer something."""
-    length = int.from_bytes(content[:8], "little")
-    metadata = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["thinleaf"])
-    metadata = {k: v for k, v in (metadata | changes).items() if v is not None}
+    metadata = {k: v for k, v in (json_of(content) | changes).items() if v is not None}
     return save(load(content), {"thinleaf": json.dumps(metadata)})
 
 
@@ -322,7 +378,7 @@ BROKEN = {
     "metadata no JSON": lambda c: save({"w": np.ones(3)}, {"thinleaf": "{"}),
     "metadata no object": lambda c: save({"w": np.ones(3)}, {"thinleaf": "[]"}),
     "no format": lambda c: with_metadata(c, format=None),
-    "other format": lambda c: with_metadata(c, format="thinleaf checkpoint 2"),
+    "other format": lambda c: with_metadata(c, format="thinleaf checkpoint 3"),
     "no fit": lambda c: with_metadata(c, fit=None),
     "no entropy": lambda c: with_metadata(c, entropy=None),
     "no history": lambda c: with_metadata(c, history=[]),
@@ -335,6 +391,15 @@ BROKEN = {
     "not finite": lambda c: with_arrays(c, tree__bias=load(c)["tree.bias"] * np.nan),
     "no limits": lambda c: with_arrays(c, leaf_limits=None),
     "few limits": lambda c: with_arrays(c, leaf_limits=np.ones(1, np.int32)),
+    "no sweeps": lambda c: with_metadata(c, sweeps={"history": [], "best_sweep": 0}),
+    "no losses": lambda c: with_metadata(
+        c,
+        sweeps={
+            "history": json_of(c)["history"][0]["sweeps"][:1],
+            "best_sweep": 1,
+            "effort": [0] * 3,
+        },
+    ),
     "few prints": lambda c: with_arrays(c, solved__prints=np.zeros((0, 16), np.uint8)),
 }
 
@@ -476,6 +541,6 @@ def test_a_killed_process_leaves_a_file_to_go_on_from(tmp_path):
     time.sleep(float(rng.uniform(0.0, 1.0)))
     child.send_signal(signal.SIGKILL)
     child.wait(timeout=60)
-    assert 0 <= rounds_in(path) <= 6
+    assert -1 <= rounds_in(path) <= 6  # -1: within the first
     expected = adaptive(**LONG).fit(*long_case())
     assert_same_model(adaptive(checkpoint=path, **LONG).fit(*long_case()), expected)

@@ -32,7 +32,7 @@ from thinleaf.softmaxtree.growth.expand import (
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree, node_seed
 from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
-from thinleaf.softmaxtree.tao import Settings, TrainingData, optimize
+from thinleaf.softmaxtree.tao import Settings, TrainingData, optimise
 
 formats = pytest.mark.parametrize("kind", FORMATS)
 SEED = np.random.SeedSequence(7)
@@ -139,7 +139,7 @@ def figure_1(tree: Tree, data: TrainingData, settings: Settings, growth: Growth,
         subtree = start.tree.replace({i: tree.leaf(j) for i in leaves})
         # fit it with TAO on R_j
         limits = np.full(subtree.n_nodes, k, INDEX)
-        fitted = optimize(
+        fitted = optimise(
             subtree,
             local,
             replace(settings, leaf_limits=limits),
@@ -247,9 +247,9 @@ def test_a_replacement_starts_from_the_leaf_that_it_replaces(monkeypatch):
 
     def spying(tree, *args, **options):
         seen.append([tree.leaf(int(i)) for i in np.flatnonzero(tree.is_leaf)])
-        return optimize(tree, *args, **options)
+        return optimise(tree, *args, **options)
 
-    monkeypatch.setattr(expand, "optimize", spying)
+    monkeypatch.setattr(expand, "optimise", spying)
     expand_leaf(grown.tree, data, reach, settings, growth_of(depth=2), SEED, leaf)
     assert len(seen[0]) == 4
     for start in seen[0]:
@@ -604,7 +604,7 @@ def test_solved_problems_are_not_solved_again():
     precision = Precision(1e-3, 500)
     end, _, settings = grown_from(data, limit=3, sweeps=10, precision=precision, max_rounds=0)
     assert end.solved
-    again = optimize(
+    again = optimise(
         end.tree,
         data,
         replace(settings, leaf_limits=end.leaf_limits),
@@ -612,7 +612,7 @@ def test_solved_problems_are_not_solved_again():
         max_sweeps=1,
         solved=end.solved,
     )
-    fresh = optimize(
+    fresh = optimise(
         end.tree,
         data,
         replace(settings, leaf_limits=end.leaf_limits),

@@ -18,7 +18,7 @@ from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree
 from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
-from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, Validation, optimize
+from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, Validation, optimise
 
 INITS = ("random", "random_median", "pca_median", "class_clusters", "row_clusters")
 MODES = ("drop", "constant", "zero_one")
@@ -49,7 +49,7 @@ def train(
         monotone,
         overlap,
     )
-    result = optimize(
+    result = optimise(
         first.tree,
         data,
         settings,
@@ -141,7 +141,7 @@ def test_an_easy_problem_converges_and_is_solved(kind):
     assert result.history[-1].n_solved == 0
     if kind == "dense":
         assert result.history[-1].train_error == 0.0
-    again = optimize(result.tree, data, settings, SerialExecutor(), max_sweeps=1)
+    again = optimise(result.tree, data, settings, SerialExecutor(), max_sweeps=1)
     objective, _ = recomputed(result.tree, data, settings.objective)
     assert again.history[0].objective <= objective * (1.0 + 1e-3)
 
@@ -189,7 +189,7 @@ def test_why_it_ended():
 def test_what_is_solved_is_not_solved_again(kind):
     data = blobs(4, kind=kind, spread=0.1, n_classes=4)
     result, settings = train(data, init="class_clusters", depth=2, max_sweeps=30)
-    again = optimize(
+    again = optimise(
         result.tree, data, settings, SerialExecutor(), max_sweeps=5, solved=result.solved
     )
     assert [record.n_solved for record in again.history] == [0]
@@ -204,7 +204,7 @@ def test_solved_speaks_of_the_iterate_that_is_kept():
     for n in (1, 2, 3):
         part, settings = train(data, max_sweeps=n, overlap=0.05)
         before = dict(part.solved)
-        on = optimize(
+        on = optimise(
             part.tree, data, settings, SerialExecutor(), max_sweeps=4 - n, solved=part.solved
         )
         assert part.solved == before
@@ -267,7 +267,7 @@ def test_a_tree_of_depth_zero_is_logistic_regression(kind, weighted):
     settings = Settings(
         Objective(leaves=Penalty(ridge=2.0)), np.array([6], INDEX), Precision(1e-7, 500)
     )
-    result = optimize(tree, data, settings, SerialExecutor(), max_sweeps=3)
+    result = optimise(tree, data, settings, SerialExecutor(), max_sweeps=3)
     X = dense_of(data.X)
     theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=10000)
     theirs.fit(X, data.y, sample_weight=data.weight)

@@ -19,8 +19,8 @@ from thinleaf.model.tree import Leaf, Router, Tree
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree
 from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
-from thinleaf.softmaxtree.tao import Settings, TrainingData, optimize
-from thinleaf.softmaxtree.tao.overlap import Company, company
+from thinleaf.softmaxtree.tao import Settings, TrainingData, optimise
+from thinleaf.softmaxtree.tao.overlap import Overlap, find_overlap
 from thinleaf.softmaxtree.tao.reduced import child_losses
 from thinleaf.softmaxtree.tao.sweep import State, fit_leaf, fit_router, sweep
 
@@ -28,8 +28,8 @@ formats = pytest.mark.parametrize("kind", FORMATS)
 floors = st.sampled_from([1e-6, 0.01, 0.05, 0.2, 0.5])
 
 
-def company_of(tree: Tree, rows, floor: float, executor=None) -> dict[int, Company]:
-    return company(tree, rows, route(tree, rows), floor, executor or SerialExecutor())
+def overlap_of(tree: Tree, rows, floor: float, executor=None) -> dict[int, Overlap]:
+    return find_overlap(tree, rows, route(tree, rows), floor, executor or SerialExecutor())
 
 
 def trained(data: TrainingData, *, depth: int = 3, sweeps: int = 3) -> tuple[Tree, Settings]:
@@ -39,7 +39,7 @@ def trained(data: TrainingData, *, depth: int = 3, sweeps: int = 3) -> tuple[Tre
         Objective("constant", 5.0, Penalty(0.05, 0.5), Penalty(0.05, 0.1)),
         np.full(first.tree.n_nodes, 3, INDEX),
     )
-    result = optimize(
+    result = optimise(
         first.tree,
         data,
         settings,
@@ -60,10 +60,10 @@ def known_state(tree: Tree, data: TrainingData, settings: Settings) -> State:
 
 @formats
 @given(case=trees_and_rows(), floor=floors)
-def test_company_is_every_row_whose_path_probability_reaches_the_floor(kind, case, floor):
+def test_overlap_is_every_row_whose_path_probability_reaches_the_floor(kind, case, floor):
     tree, X, _ = case
     rows = as_rows(X, kind)
-    found = company_of(tree, rows, floor)
+    found = overlap_of(tree, rows, floor)
     own = reference.reach_sets(tree, X)
     probability = [reference.path_probability(tree, x.astype(float)) for x in X]
     reach = route(tree, rows)
@@ -90,14 +90,14 @@ def test_everyone_is_trained_once_and_nobody_more_than_fully(kind, case, floor):
     rows = as_rows(X, kind)
     weight = np.arange(1.0, len(X) + 1.0)
     reach = route(tree, rows)
-    for node, here in company_of(tree, rows, floor).items():
-        pupils, trains = here.join(reach.of(node), weight)
+    for node, here in overlap_of(tree, rows, floor).items():
+        training_rows, trains = here.join(reach.of(node), weight)
         n_own = reach.sizes[node]
-        np.testing.assert_array_equal(pupils[:n_own], reach.of(node))
-        assert np.unique(pupils).size == pupils.size
-        assert np.all(trains >= floor * weight[pupils])
-        assert np.all(trains <= weight[pupils])
-    root = company_of(tree, rows, floor)[0]
+        np.testing.assert_array_equal(training_rows[:n_own], reach.of(node))
+        assert np.unique(training_rows).size == training_rows.size
+        assert np.all(trains >= floor * weight[training_rows])
+        assert np.all(trains <= weight[training_rows])
+    root = overlap_of(tree, rows, floor)[0]
     np.testing.assert_array_equal(root.share, np.ones(len(X)))
     assert root.guests.size == 0
 
@@ -110,20 +110,20 @@ def test_with_a_floor_of_one_half_only_ties_are_guests(kind):
     children = np.array([[1, 2], [-1, -1], [-1, -1]])
     nodes = [split, Leaf.constant(0), Leaf.constant(1)]
     tree = Tree.build(children, nodes, n_features=1, n_classes=2)
-    found = company_of(tree, as_rows(X, kind), 0.5)
+    found = overlap_of(tree, as_rows(X, kind), 0.5)
     assert found[1].guests.tolist() == [2]
     assert found[1].guest_share.tolist() == [0.5]
     assert found[2].guests.size == 0
     data = blobs(0, kind=kind, spread=1.0)
     tree, _ = trained(data)
-    found = company_of(tree, data.X, 0.5)
+    found = overlap_of(tree, data.X, 0.5)
     assert all(here.guests.size == 0 for here in found.values())
 
 
 def test_a_lower_floor_only_adds_guests():
     data = blobs(1, spread=1.0)
     tree, _ = trained(data)
-    few, many = (company_of(tree, data.X, floor) for floor in (0.2, 0.02))
+    few, many = (overlap_of(tree, data.X, floor) for floor in (0.2, 0.02))
     for node in range(tree.n_nodes):
         assert set(few[node].guests) <= set(many[node].guests)
     assert sum(c.guests.size for c in few.values()) < sum(c.guests.size for c in many.values())
@@ -137,19 +137,19 @@ def test_steep_routers_have_no_guests():
     for node in np.flatnonzero(~tree.is_leaf).tolist():
         router = tree.router(node)
         steep[node] = Router(router.features, router.weights * 1e6, router.bias * 1e6)
-    found = company_of(tree.replace(steep), data.X, 0.05)
+    found = overlap_of(tree.replace(steep), data.X, 0.05)
     for here in found.values():
         assert here.guests.size == 0
         np.testing.assert_allclose(here.share, 1.0, atol=1e-6)
 
 
 @formats
-def test_workers_do_not_change_the_company(kind):
+def test_workers_do_not_change_the_overlap(kind):
     data = blobs(3, kind=kind, spread=1.0)
     tree, _ = trained(data)
-    serial = company_of(tree, data.X, 0.05)
+    serial = overlap_of(tree, data.X, 0.05)
     with executor_for(2) as executor:
-        threaded = company_of(tree, data.X, 0.05, executor)
+        threaded = overlap_of(tree, data.X, 0.05, executor)
     for node, here in serial.items():
         for name in ("share", "guests", "guest_share"):
             np.testing.assert_array_equal(getattr(here, name), getattr(threaded[node], name))
@@ -163,7 +163,7 @@ def test_a_leaf_minimises_the_problem_of_its_rows_and_guests(kind):
     data = blobs(4, kind=kind, spread=1.0, weighted=True)
     tree, settings = trained(data, depth=2)
     settings = replace(settings, precision=Precision(1e-7, 500))
-    reach, found = route(tree, data.X), company_of(tree, data.X, 0.05)
+    reach, found = route(tree, data.X), overlap_of(tree, data.X, 0.05)
     X = dense_of(data.X)
     for node in np.flatnonzero(tree.is_leaf & (reach.sizes > 0)).tolist():
         state = known_state(tree, data, settings)
@@ -196,16 +196,18 @@ def test_guests_are_evaluated_down_both_children(kind, case):
     tree, X, y = case
     data = TrainingData(as_rows(X, kind), y, np.ones(len(X)), tree.n_classes)
     objective = Objective(beta=3.0)
-    reach, found = route(tree, data.X), company_of(tree, data.X, 0.01)
+    reach, found = route(tree, data.X), overlap_of(tree, data.X, 0.01)
     entropy, correct = losses(tree, data.X, y, reach)
     loss = objective.row_losses(entropy, correct)
     for node in np.flatnonzero(~tree.is_leaf).tolist():
         rows = reach.of(node)
-        pupils, _ = found[node].join(rows, data.weight)
+        training_rows, _ = found[node].join(rows, data.weight)
         went = np.repeat([0, 1], reach.sizes[tree.children[node]]).astype(INDEX)
         known = (loss[rows], correct[rows])
-        both = child_losses(tree, node, data, pupils, went, known, objective, SerialExecutor())
-        for at, i in enumerate(pupils):
+        both = child_losses(
+            tree, node, data, training_rows, went, known, objective, SerialExecutor()
+        )
+        for at, i in enumerate(training_rows):
             for side in (0, 1):
                 child = int(tree.children[node, side])
                 value, right = reference.loss_from(tree, child, X[i], int(y[i]), objective)
@@ -221,7 +223,7 @@ def test_guests_have_no_part_in_the_losses_of_a_sweep(kind, absent):
     settings = replace(settings, objective=replace(settings.objective, absent=absent))
     state = known_state(tree, data, settings)
     for _ in range(3):
-        near = company_of(tree, data.X, 0.05)
+        near = overlap_of(tree, data.X, 0.05)
         assert any(here.guests.size for here in near.values())
         reach = route(tree, data.X)
         tree, _ = sweep(tree, data, reach, state, settings, SerialExecutor(), near)
@@ -239,7 +241,7 @@ def test_guests_have_no_part_in_the_losses_of_a_sweep(kind, absent):
 def test_an_update_speaks_of_the_reach_set_alone():
     data = blobs(6, spread=1.0)
     tree, settings = trained(data)
-    reach, near = route(tree, data.X), company_of(tree, data.X, 0.05)
+    reach, near = route(tree, data.X), overlap_of(tree, data.X, 0.05)
     state = known_state(tree, data, settings)
     for node in np.flatnonzero(reach.sizes > 0).tolist():
         if tree.is_leaf[node]:
@@ -257,7 +259,7 @@ def test_the_first_sweep_of_an_assignment_has_no_guests():
     first = initial_tree(data, 2, "class_clusters", np.random.SeedSequence(0))
     _, settings = trained(data, depth=2)
     trees = [
-        optimize(
+        optimise(
             first.tree,
             data,
             replace(settings, overlap=overlap),

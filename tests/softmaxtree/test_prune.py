@@ -15,7 +15,7 @@ from thinleaf.model.tree import Leaf, Router, Tree
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.objective import Objective, Penalty
-from thinleaf.softmaxtree.tao import Settings, optimize
+from thinleaf.softmaxtree.tao import Settings, optimise
 
 redundant = {"zero": 0.4, "pure": 0.7}
 
@@ -151,7 +151,7 @@ def test_a_trained_tree_predicts_the_same_after_pruning(kind):
         Objective(routers=Penalty(l1=1.0), leaves=Penalty(l1=0.1)),
         np.full(first.tree.n_nodes, 2, INDEX),
     )
-    tree = optimize(first.tree, data, settings, SerialExecutor(), max_sweeps=4).tree
+    tree = optimise(first.tree, data, settings, SerialExecutor(), max_sweeps=4).tree
     reach = route(tree, data.X)
     small, _ = prune(tree, reach.sizes > 0)
     assert small.n_nodes < tree.n_nodes

@@ -94,12 +94,12 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     zero_probability, epsilon, class_weight, random_state, n_jobs
         As in :class:`SoftmaxTreeClassifier`.
     checkpoint : path, optional
-        A file that is replaced after each round. If it exists when ``fit`` is called with the same
-        data and parameters (limits may differ), growth goes on from it, and ends with the same tree
-        as if it had never stopped. Without a ``random_state`` it goes on with the seed in the file.
-        The file stays when the fit is done.
+        A file that is replaced after each sweep over the whole tree. If it exists when ``fit`` is
+        called with the same data and parameters (limits may differ), growth goes on from it, and
+        ends with the same tree as if it had never stopped. Without a ``random_state`` it goes on
+        with the seed in the file. The file stays when the fit is done.
     verbose : int
-        1 shows progress on standard error.
+        1 shows each sweep over the whole tree and each round on standard error.
 
     Attributes
     ----------
@@ -248,11 +248,11 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         start = self._initial(data, node_seed(seed, 0)) if saved is None else saved[0]
         lines = RoundLines(type(self).__name__, self.max_sweeps) if self.verbose else None
 
-        def after_round(grown: Grown) -> None:
+        def after(grown: Grown) -> None:
             if checkpoint is not None:
                 checkpoint.save(grown, int(seed.entropy))  # type: ignore[arg-type]
             if lines is not None:
-                lines.round(grown)
+                (lines.round if grown.sweeps is None else lines.sweep)(grown)
 
         with executor_for(self.n_jobs) as executor:
             grown = grow(
@@ -263,8 +263,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
                 executor,
                 node_seed(seed, 2),
                 validation=held,
-                after_round=after_round,
-                progress=None if lines is None else lines.sweep,
+                after_round=after,
+                after_sweep=after,
             )
         self.classes_ = classes
         self._keep(grown, data, held)

@@ -20,7 +20,7 @@ from thinleaf.execution import Executor, executor_for
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
 from thinleaf.softmaxtree.objective import Absent
-from thinleaf.softmaxtree.tao import TaoResult, TrainingData, Validation, optimize
+from thinleaf.softmaxtree.tao import TaoResult, TrainingData, Validation, optimise
 
 _ROWS_PER_LEAF = 100
 
@@ -214,7 +214,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         seed = seed_sequence(self.random_state)
         data, held = self._split(data, node_seed(seed, 1))
         with executor_for(self.n_jobs) as executor:
-            result = self._optimize(previous, data, held, node_seed(seed, 0), executor)
+            result = self._optimise(previous, data, held, node_seed(seed, 0), executor)
         if result.ended == "interrupted":
             warnings.warn(
                 f"interrupted: the tree of sweep {result.best_sweep} is kept", stacklevel=2
@@ -232,7 +232,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         if self.structure is not None and (self.depth is not None or self.leaf_classes is not None):
             raise ValueError("structure says depth and leaf_classes: leave them None")
 
-    def _optimize(
+    def _optimise(
         self,
         previous: Tree | None,
         data: TrainingData,
@@ -245,7 +245,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
             start = initial_tree(data, self._shape(data), self._init(data), seed)
             tree, assignment = start.tree, start.assignment
         bar = SweepBar(type(self).__name__, self.max_sweeps) if self.verbose else None
-        result = optimize(
+        result = optimise(
             tree,
             data,
             self._settings(data, self._leaf_limits(tree)),

@@ -6,7 +6,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import LogFormatter, MaxNLocator, PercentFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 except ImportError as missing:
     raise ImportError('plots need matplotlib: pip install "thinleaf[plot]"') from missing
 
@@ -17,8 +17,9 @@ __all__ = [
     "Axes",
     "Figure",
     "Line2D",
-    "LogFormatter",
+    "LogLocator",
     "MaxNLocator",
+    "NullFormatter",
     "PercentFormatter",
     "new_axes",
     "tidy",

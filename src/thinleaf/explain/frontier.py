@@ -5,7 +5,7 @@ Like all figures, drawn on axes that are given, or on those of a new figure with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from thinleaf.explain.axes import (
     GREY,
     MARKERS,
     Axes,
-    LogFormatter,
+    LogLocator,
+    NullFormatter,
     PercentFormatter,
     new_axes,
     tidy,
@@ -25,6 +26,8 @@ __all__ = ["check_figure_path", "pareto_front", "plot_frontier", "write_frontier
 Point = tuple[float, float]
 
 _SUFFIXES = (".png", ".svg", ".pdf")
+_MOST_NAMED = 6
+"""Of more points, the names are in a legend."""
 
 
 def pareto_front(points: Mapping[str, Point]) -> list[str]:
@@ -61,6 +64,7 @@ def plot_frontier(points: Mapping[str, Point], ax: Axes | None = None) -> Axes:
     -------
     Axes
         The scale of latencies is logarithmic. Models on the front are filled and joined by a line.
+        The names of a few stand beside them, those of many in a legend.
 
     Examples
     --------
@@ -71,7 +75,8 @@ def plot_frontier(points: Mapping[str, Point], ax: Axes | None = None) -> Axes:
     """
     if not points:
         raise ValueError("there is nothing to draw: give at least one model")
-    ax = new_axes(8.6) if ax is None else ax
+    named = len(points) <= _MOST_NAMED
+    ax = new_axes(6.4 if named else 8.6) if ax is None else ax
     front = pareto_front(points)
     x, y = zip(*(points[name] for name in front), strict=True)
     ax.plot(x, y, drawstyle="steps-post", color=GREY, lw=1.2, zorder=1, label="Pareto front")
@@ -84,13 +89,27 @@ def plot_frontier(points: Mapping[str, Point], ax: Axes | None = None) -> Axes:
             clip_on=False,
             label=name,
         )  # fmt: skip
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(LogFormatter())
-    ax.set(xlabel="µs a prediction, one row a call", ylabel="test error")
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.set_ylim(bottom=0.0)
-    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
+        if named:
+            ax.annotate(
+                name, (latency, error), (6, 5), textcoords="offset points", fontsize="small",
+            )  # fmt: skip
+    _scale(ax, [latency for latency, _ in points.values()], [error for _, error in points.values()])
+    if not named:
+        ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return tidy(ax)
+
+
+def _scale(ax: Axes, latencies: Sequence[float], errors: Sequence[float]) -> None:
+    """Set scales that leave room for names; errors start at zero unless they are much alike."""
+    ax.set(xscale="log", xlabel="µs a prediction, one row a call", ylabel="test error")
+    ax.set_xlim(min(latencies) / 1.5, max(latencies) * 2.0)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    low, high = min(errors), max(errors)
+    room = 0.25 * (high - low) or 0.1 * high or 0.01
+    ax.set_ylim(0.0 if low < high / 2 else max(0.0, low - room), high + room)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 
 def check_figure_path(path: Path) -> None:

@@ -10,16 +10,19 @@ other across files and have constants of others compiled in, so here it is fresh
 whole package is, less what stands above all kernels and cannot be in them.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from functools import lru_cache
+from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 ABOVE_KERNELS = frozenset({
     "__init__.py", "__main__.py", "_version.py", "cli", "datasets", "demo.py", "estimators",
@@ -91,12 +94,31 @@ class KernelCache:
             self._own.flush()
 
 
+class _SharedFiles(IndexDataCacheFile):
+    """numba's files of one kernel, for processes that compile at the same time.
+
+    numba numbers files of code, and puts the number into the index before the file is written. So
+    two processes may write code of two signatures to one file, and a third may find there what is
+    left of an older version: either would run the wrong code. Here a file is named after its
+    signature and version, and stands in the index once it is complete. What two processes can still
+    do is lose an entry of the index, which is compiled once more.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write code, then the index that names it."""
+        identity = repr((key, self._source_stamp)).encode()
+        name = self._data_name(int(sha256(identity).hexdigest()[:16], 16))
+        self._save_data(name, data)
+        self._save_index(self._load_index() | {key: name})
+
+
 def _or_none(cache: type, function: Callable[..., Any]) -> Any:
     try:
         found = cache(function)
     except RuntimeError:  # no such directory
         return None
-    found._cache_file._source_stamp = (found._cache_file._source_stamp, _stamp_of_all())
+    stamp = (found._cache_file._source_stamp, _stamp_of_all())
+    found._cache_file = _SharedFiles(found.cache_path, found._impl.filename_base, stamp)
     return found
 
 

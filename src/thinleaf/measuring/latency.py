@@ -7,10 +7,12 @@ What "µs a prediction" means wherever this project says it:
 - The row is prepared: a dense array, or indices and values. Making it from a text is not in it.
 - The Python call is in it: a loop over many rows, one call each, on one thread.
 - Code is compiled and warm: some calls come before those that count.
-- Passes over all rows are timed as a whole, because reading the clock around each call costs a good
-  part of a microsecond's work. The figure is the median of the passes, divided by the rows.
+- A few rows at a time are timed together: reading the clock around each call would add a part of
+  what a tree takes, and long runs would count what else the machine does. All of them are timed in
+  several passes; of each few rows the median of the passes is taken, and these are added up and
+  divided by the rows.
 
-Batches are timed the same way: the median of several calls with all rows, divided by the rows.
+Of a batch, the figure is the median of several calls with all rows, divided by the rows.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ MOST_SECONDS = 2.0
 """After this, no further pass is begun."""
 
 _N_WARM = 50
+_FEW_SECONDS = 2e-4
+_MOST_FEW = 20
 
 
 class Stopwatch:
@@ -104,7 +108,7 @@ class Latency:
     median, best : float
         Of the passes over all rows.
     p99 : float
-        99 of 100 single calls, or of the batches, take no longer.
+        99 of 100 single calls take no longer, each timed alone; or of the batches.
     """
 
     median: float
@@ -122,19 +126,32 @@ def single_latency(one: Callable[..., Any], samples: Sequence[tuple[Any, ...]]) 
     samples : sequence of tuple
         The arguments of each call, as from :func:`prepared_rows`.
     """
-
-    def one_pass() -> None:
-        for sample in samples:
-            one(*sample)
-
     for sample in samples[:_N_WARM]:
         one(*sample)
     calls = np.array([seconds_of(one, *sample) for sample in samples], dtype=ACCUM)
-    if calls.sum() < MOST_SECONDS:
-        passes = repeated(N_PASSES, one_pass, MOST_SECONDS) / len(samples)
-    else:  # too slow for another pass, and for the clock to matter
-        passes = calls.mean(keepdims=True)
-    return _microseconds(passes, calls)
+    n_few = int(np.clip(_FEW_SECONDS / max(float(np.median(calls)), 1e-9), 1, _MOST_FEW))
+    few = [samples[i : i + n_few] for i in range(0, len(samples), n_few)]
+    passes: list[AccumArray] = []
+    if calls.sum() >= MOST_SECONDS:  # too slow for another pass, and for the clock to matter
+        passes.append(calls)
+    while len(passes) < N_PASSES and np.sum(passes) < MOST_SECONDS:
+        passes.append(_pass(one, few))
+    to_us = 1e6 / len(samples)
+    return Latency(
+        to_us * float(np.median(passes, axis=0).sum()),
+        to_us * float(np.min(passes, axis=0).sum()),
+        1e6 * float(np.percentile(calls, 99)),
+    )
+
+
+def _pass(one: Callable[..., Any], parts: Sequence[Sequence[tuple[Any, ...]]]) -> AccumArray:
+    """Return the seconds of each part of the rows."""
+
+    def call_all(samples: Sequence[tuple[Any, ...]]) -> None:
+        for sample in samples:
+            one(*sample)
+
+    return np.array([seconds_of(call_all, part) for part in parts], dtype=ACCUM)
 
 
 def batch_latency(
@@ -155,8 +172,9 @@ def batch_latency(
     most_seconds : float
         After this, it is not called again.
     """
-    batches = repeated(n_times, predict, most_seconds) / n_rows
-    return _microseconds(batches, batches)
+    batches = 1e6 / n_rows * repeated(n_times, predict, most_seconds)
+    p99 = np.percentile(batches, 99)
+    return Latency(float(np.median(batches)), float(batches.min()), float(p99))
 
 
 def model_latencies(model: Any, X: Any) -> tuple[Latency, Latency]:
@@ -201,11 +219,3 @@ def prepared_rows(X: Any, n_rows: int) -> list[tuple[Any, ...]]:
         return [(np.array(X[i]),) for i in range(n_rows)]
     parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in range(n_rows)]
     return [(X.indices[part].astype(INDEX), X.data[part].copy()) for part in parts]
-
-
-def _microseconds(passes: AccumArray, calls: AccumArray) -> Latency:
-    return Latency(
-        1e6 * float(np.median(passes)),
-        1e6 * float(passes.min()),
-        1e6 * float(np.percentile(calls, 99)),
-    )

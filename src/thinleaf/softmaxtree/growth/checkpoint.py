@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, AnyArray
+from thinleaf._dtypes import ACCUM, INDEX, AnyArray
 from thinleaf.arrays.files import ModelFileError, read_arrays, write_arrays
 from thinleaf.arrays.rows import CSR, n_features_of
 from thinleaf.model.file_parts import tree_arrays, tree_from_arrays
 from thinleaf.softmaxtree.growth.expand import Grown
 from thinleaf.softmaxtree.growth.round_record import RoundRecord
-from thinleaf.softmaxtree.tao import SweepRecord, TrainingData
+from thinleaf.softmaxtree.tao import State, SweepRecord, Sweeps, TaoResult, TrainingData
 
-_FORMAT = "thinleaf checkpoint 1"
+_FORMAT = "thinleaf checkpoint 2"
+_ROUNDS_ONLY = "thinleaf checkpoint 1"
+"""What was written after rounds alone; it can be read."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a fit is kept between rounds.
+    """Where a fit is kept between sweeps.
 
     Attributes
     ----------
@@ -37,13 +39,14 @@ class Checkpoint:
     fit: str
 
     def save(self, grown: Grown, entropy: int) -> None:
-        """Write the state after a round, and the entropy that all its seeds come from."""
+        """Write the state after a sweep or a round, and the entropy that all seeds come from."""
         arrays = tree_arrays(grown.tree, "tree.") | {"leaf_limits": grown.leaf_limits}
         own_best = grown.best is not None and grown.best is not grown.tree
         if own_best and grown.best is not None:
             arrays |= tree_arrays(grown.best, "best.")
-        arrays |= _pack("solved", grown.solved) | _pack("refused", grown.refused)
-        metadata = {
+        solved = grown.solved if grown.sweeps is None else grown.sweeps.state.solved
+        arrays |= _pack("solved", solved) | _pack("refused", grown.refused)
+        metadata: dict[str, Any] = {
             "format": _FORMAT,
             "fit": self.fit,
             "entropy": entropy,
@@ -51,7 +54,15 @@ class Checkpoint:
             "n_classes": grown.tree.n_classes,
             "own_best": own_best,
             "history": [asdict(record) for record in grown.history],
+            "sweeps": None,
         }
+        if grown.sweeps is not None:
+            arrays |= _sweep_arrays(grown.sweeps)
+            metadata["sweeps"] = {
+                "effort": grown.effort,
+                "best_sweep": grown.sweeps.best.best_sweep,
+                "history": [asdict(record) for record in grown.sweeps.best.history],
+            }
         write_arrays(self.path, arrays, metadata)
 
     def load(self) -> tuple[Grown, int] | None:
@@ -60,23 +71,10 @@ class Checkpoint:
             return None
         try:
             arrays, metadata = read_arrays(self.path)
-            if metadata.get("format") != _FORMAT:
+            if metadata.get("format") not in (_FORMAT, _ROUNDS_ONLY):
                 raise ModelFileError(f"{self.path} is not a {_FORMAT!r} file")
             fit, entropy = str(metadata["fit"]), int(metadata["entropy"])
-            size = {name: int(metadata[name]) for name in ("n_features", "n_classes")}
-            tree = tree_from_arrays(arrays, "tree.", **size)
-            best = tree_from_arrays(arrays, "best.", **size) if metadata["own_best"] else tree
-            history = tuple(_record(entry) for entry in metadata["history"])
-            if not history or arrays["leaf_limits"].shape != (tree.n_nodes,):
-                raise ModelFileError(f"{self.path} is not complete")
-            grown = Grown(
-                tree,
-                arrays["leaf_limits"].astype(INDEX),
-                _unpack("solved", arrays),
-                _unpack("refused", arrays),
-                history,
-                best,
-            )
+            grown = _grown(arrays, metadata)
         except (ValueError, KeyError, TypeError) as error:
             raise ModelFileError(
                 f"the checkpoint cannot be read: {error}; delete {self.path} to start afresh"
@@ -87,6 +85,59 @@ class Checkpoint:
                 "give another path, or delete it to start afresh"
             )
         return grown, entropy
+
+
+def _grown(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> Grown:
+    size = {name: int(metadata[name]) for name in ("n_features", "n_classes")}
+    tree = tree_from_arrays(arrays, "tree.", **size)
+    history = tuple(_record(entry) for entry in metadata["history"])
+    best = tree_from_arrays(arrays, "best.", **size) if metadata["own_best"] else tree
+    solved = _unpack("solved", arrays)
+    under_way = metadata.get("sweeps")
+    if arrays["leaf_limits"].shape != (tree.n_nodes,) or not (history or under_way):
+        raise ModelFileError("it is not complete")
+    grown = Grown(
+        tree,
+        arrays["leaf_limits"].astype(INDEX),
+        solved,
+        _unpack("refused", arrays),
+        history,
+        best if history else None,
+    )
+    if under_way is None:
+        return grown
+    records = [SweepRecord(**record) for record in under_way["history"]]
+    best_sweep = int(under_way["best_sweep"])
+    if not 0 <= best_sweep <= len(records) or not records:
+        raise ModelFileError("it is not complete")
+    loss, correct = arrays["state.loss"], arrays["state.correct"]
+    if loss.ndim != 1 or loss.shape != correct.shape:
+        raise ModelFileError("it is not complete")
+    best_tree, best_solved = tree, dict(solved)
+    if best_sweep < len(records):
+        best_tree = tree_from_arrays(arrays, "best_sweep.", **size)
+        best_solved = _unpack("best_sweep.solved", arrays)
+    sweeps = Sweeps(
+        tree,
+        State(loss.astype(ACCUM), correct.astype(np.bool_), solved),
+        TaoResult(best_tree, records, best_sweep, best_solved, "sweeps"),
+        float(arrays["best_sweep.value"][0]),
+    )
+    accepted, tried, seconds = under_way["effort"]
+    return replace(grown, sweeps=sweeps, effort=(int(accepted), int(tried), float(seconds)))
+
+
+def _sweep_arrays(sweeps: Sweeps) -> dict[str, AnyArray]:
+    """Return what is known of the rows, and the best iterate if it is not the last."""
+    arrays = {
+        "state.loss": sweeps.state.loss,
+        "state.correct": sweeps.state.correct,
+        "best_sweep.value": np.array([sweeps.best_value], dtype=ACCUM),
+    }
+    if sweeps.best.best_sweep < len(sweeps.best.history):
+        arrays |= tree_arrays(sweeps.best.tree, "best_sweep.")
+        arrays |= _pack("best_sweep.solved", sweeps.best.solved)
+    return arrays
 
 
 def fingerprint(data: TrainingData, parameters: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.growth.round_record import Effort, RoundRecord, measure
-from thinleaf.softmaxtree.tao import Progress, Settings, TrainingData, optimize
+from thinleaf.softmaxtree.tao import Settings, Sweeps, TrainingData, optimise
 
 _NO_NEW_ROUND = ("interrupted", "seconds", "no leaf expands", "depth")
 """What leaves the last round incomplete, or is found after it."""
@@ -80,6 +80,10 @@ class Grown:
         Of the round with the lowest validation error, else of the last one.
     ended : str, optional
         Why there is no further round.
+    sweeps : Sweeps, optional
+        If the last round is not complete, how far TAO has come in it; ``tree`` is its.
+    effort : tuple of (accepted, tried, seconds)
+        What that round did before TAO.
     """
 
     tree: Tree
@@ -89,6 +93,8 @@ class Grown:
     history: tuple[RoundRecord, ...] = ()
     best: Tree | None = None
     ended: str | None = None
+    sweeps: Sweeps | None = None
+    effort: tuple[int, int, float] = (0, 0, 0.0)
 
 
 def grow(
@@ -101,7 +107,7 @@ def grow(
     *,
     validation: TrainingData | None = None,
     after_round: Callable[[Grown], None] | None = None,
-    progress: Progress | None = None,
+    after_sweep: Callable[[Grown], None] | None = None,
 ) -> Grown:
     """Fit a tree, then grow it until no leaf expands, a limit is reached, or Ctrl-C.
 
@@ -115,10 +121,11 @@ def grow(
         Rows by whose error the best round is kept.
     after_round : callable, optional
         Called with the outcome of each complete round, the initial fit included.
-    progress : callable, optional
-        Called after each sweep over the whole tree.
+    after_sweep : callable, optional
+        Called after each sweep over the whole tree with what the next one needs to know. The result
+        of going on from there is that of going on at once, to the bit.
     """
-    work = _Work(data, settings, growth, executor, validation, progress)
+    work = _Work(data, settings, growth, executor, validation, after_sweep)
     if isinstance(start, InitialTree):
         grown = work.reoptimise(Grown(start.tree, settings.leaf_limits), start.assignment)
     else:
@@ -146,7 +153,7 @@ class _Work:
     growth: Growth
     executor: Executor
     validation: TrainingData | None
-    progress: Progress | None
+    after_sweep: Callable[[Grown], None] | None
     began: float = field(default_factory=time.perf_counter)
 
     def one_round(self, grown: Grown, seed: np.random.SeedSequence) -> Grown:
@@ -173,17 +180,17 @@ class _Work:
         refused = {j: grown.solved[j] for j in leaves if j in grown.solved and j not in found}
         expanded = accept(grown, accepted, refused, growth)
         effort = (len(accepted), len(leaves), time.perf_counter() - started)
-        return self.reoptimise(expanded, None, effort)
+        return self.reoptimise(replace(expanded, effort=effort))
 
-    def reoptimise(
-        self,
-        grown: Grown,
-        assignment: IndexArray | None,
-        effort: tuple[int, int, float] = (0, 0, 0.0),
-    ) -> Grown:
+    def reoptimise(self, grown: Grown, assignment: IndexArray | None = None) -> Grown:
         """Run TAO over the whole tree, cut what no row needs, and write the round down."""
-        started = time.perf_counter()
-        result = optimize(
+        started = time.perf_counter() - _seconds(grown.sweeps)
+
+        def after_sweep(sweeps: Sweeps) -> None:
+            if self.after_sweep is not None:
+                self.after_sweep(replace(grown, tree=sweeps.tree, sweeps=sweeps))
+
+        result = optimise(
             grown.tree,
             self.data,
             replace(self.settings, leaf_limits=grown.leaf_limits),
@@ -191,8 +198,9 @@ class _Work:
             max_sweeps=self.growth.sweeps,
             assignment=assignment,
             solved=grown.solved,
-            progress=self.progress,
+            after_sweep=after_sweep,
             stop=self._out_of_time,
+            resume=grown.sweeps,
         )
         tree, kept = prune(result.tree, route(result.tree, self.data.X).sizes > 0)
         renumbered = {int(old): new for new, old in enumerate(kept)}
@@ -202,7 +210,9 @@ class _Work:
             self.data,
             self.validation,
             self.settings.objective,
-            Effort(len(grown.history), *effort, now - started, now - self.began, result.history),
+            Effort(
+                len(grown.history), *grown.effort, now - started, now - self.began, result.history
+            ),
         )
         after = Grown(
             tree,
@@ -216,7 +226,10 @@ class _Work:
 
     def resume(self, grown: Grown) -> Grown:
         """Go on from an earlier run, under today's limits."""
-        self.began -= grown.history[-1].seconds
+        self.began -= grown.history[-1].seconds if grown.history else 0.0
+        if grown.sweeps is not None:
+            self.began -= grown.effort[-1] + _seconds(grown.sweeps)
+            return self.reoptimise(grown)
         return replace(grown, ended=self._ended(grown, "sweeps"))
 
     def _out_of_time(self) -> bool:
@@ -237,6 +250,10 @@ class _Work:
         if self.validation is not None and n_rounds - best_round(grown.history) >= growth.patience:
             return "patience"
         return None
+
+
+def _seconds(sweeps: Sweeps | None) -> float:
+    return 0.0 if sweeps is None else sweeps.best.history[-1].seconds
 
 
 def best_round(history: Sequence[RoundRecord]) -> int:
@@ -274,7 +291,7 @@ def expand_leaf(
     # its leaves start from the rows of the old one, and keep those of their classes
     subtree = start.tree.replace({int(i): old for i in np.flatnonzero(start.tree.is_leaf)})
     limits = np.full(subtree.n_nodes, contracted(old.classes.size, growth.contraction), dtype=INDEX)
-    result = optimize(
+    result = optimise(
         subtree,
         local,
         replace(settings, leaf_limits=limits),
@@ -282,7 +299,7 @@ def expand_leaf(
         max_sweeps=growth.local_sweeps,
         assignment=start.assignment,
     )
-    if result.ended == "interrupted":  # optimize would end with a usable tree: here growth must end
+    if result.ended == "interrupted":  # optimise would end with a usable tree: here growth must end
         raise KeyboardInterrupt
     _, correct = leaf_losses(old, local.X, local.y, all_rows(local.X))
     error_before = 1.0 - local.weight[correct].sum() / local.weight.sum()

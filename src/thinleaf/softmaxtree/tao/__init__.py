@@ -3,22 +3,25 @@
 from thinleaf.softmaxtree.tao.loop import (
     Progress,
     SweepRecord,
+    Sweeps,
     TaoResult,
     Validation,
     error,
-    optimize,
+    optimise,
 )
 from thinleaf.softmaxtree.tao.reduced import TrainingData, canonical
-from thinleaf.softmaxtree.tao.sweep import Settings
+from thinleaf.softmaxtree.tao.sweep import Settings, State
 
 __all__ = [
     "Progress",
     "Settings",
+    "State",
     "SweepRecord",
+    "Sweeps",
     "TaoResult",
     "TrainingData",
     "Validation",
     "canonical",
     "error",
-    "optimize",
+    "optimise",
 ]

@@ -13,7 +13,7 @@ from thinleaf._dtypes import IndexArray
 from thinleaf.execution import Executor
 from thinleaf.model.routing import all_rows, leaf_of_rows, losses, reach_of_assignment, route
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.tao.overlap import company
+from thinleaf.softmaxtree.tao.overlap import find_overlap
 from thinleaf.softmaxtree.tao.reduced import TrainingData
 from thinleaf.softmaxtree.tao.sweep import Settings, State, sweep
 
@@ -86,7 +86,28 @@ class TaoResult:
     ended: Ended
 
 
-def optimize(
+@dataclass(frozen=True)
+class Sweeps:
+    """A run of sweeps that has not ended: all that the next sweep needs to know.
+
+    Attributes
+    ----------
+    tree : Tree
+        After the last sweep.
+    state : State
+    best : TaoResult
+        The best iterate so far, and the history.
+    best_value : float
+        What another one must get below.
+    """
+
+    tree: Tree
+    state: State
+    best: TaoResult
+    best_value: float
+
+
+def optimise(
     tree: Tree,
     data: TrainingData,
     settings: Settings,
@@ -97,7 +118,9 @@ def optimize(
     solved: dict[int, bytes] | None = None,
     validation: Validation | None = None,
     progress: Progress | None = None,
+    after_sweep: Callable[[Sweeps], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    resume: Sweeps | None = None,
 ) -> TaoResult:
     """Sweep until nothing changes, patience runs out, or ``max_sweeps`` is reached.
 
@@ -115,18 +138,28 @@ def optimize(
         If given, the iterate with the lowest validation error is kept, else that with the lowest
         objective, or with overlap, the last.
     progress : callable, optional
-        Called after each sweep.
+        Called after each sweep with its record.
+    after_sweep : callable, optional
+        Called after each sweep with all that is needed to go on from there. What it is given
+        changes with the next sweep.
     stop : callable, optional
         Asked after each sweep whether to end.
+    resume : Sweeps, optional
+        What an earlier run with the same arguments had reached; the result is that of one run.
     """
     started = time.perf_counter()
-    state, best_value = _start(tree, data, settings, assignment, solved, validation)
-    history: list[SweepRecord] = []
-    best = TaoResult(tree, history, 0, dict(state.solved), "sweeps")
-    ended: Ended = "sweeps"
+    if resume is None:
+        state, best_value = _start(tree, data, settings, assignment, solved, validation)
+        best = TaoResult(tree, [], 0, dict(state.solved), "sweeps")
+    else:
+        tree, state, best, best_value = resume.tree, resume.state, resume.best, resume.best_value
+        started -= best.history[-1].seconds
+    history = best.history
     # guests have no part in the objective, so it does not say which iterate is best
     keep_last = settings.overlap is not None and validation is None
-    for number in range(1, max_sweeps + 1):
+    ended = _ended(best, validation)
+    while ended is None and len(history) < max_sweeps:
+        number = len(history) + 1
         leaves = assignment if number == 1 else None
         try:
             reach = reach_of_assignment(
@@ -134,31 +167,35 @@ def optimize(
             )
             near = None  # rows say nothing of routers that are yet to be fitted
             if settings.overlap is not None and leaves is None:
-                near = company(tree, data.X, reach, settings.overlap, executor)
+                near = find_overlap(tree, data.X, reach, settings.overlap, executor)
             tree, n_solved = sweep(tree, data, reach, state, settings, executor, near)
             record = _record(number, tree, data, state, settings, validation, n_solved, started)
             history.append(record)
             value = record.objective if validation is None else record.validation_error
             if value is not None and (keep_last or value < best_value):
                 best_value = value
-                best = TaoResult(tree, history, number, dict(state.solved), ended)
+                best = TaoResult(tree, history, number, dict(state.solved), "sweeps")
+            if after_sweep is not None:
+                after_sweep(Sweeps(tree, state, best, best_value))
             if progress is not None:
                 progress(record)
-            if n_solved == 0:
-                ended = "converged"
-                break
-            if validation is not None and number - best.best_sweep >= validation.patience:
-                ended = "patience"
-                break
-            if stop is not None and stop():
+            ended = _ended(best, validation)
+            if ended is None and stop is not None and stop():
                 ended = "stopped"
-                break
         except KeyboardInterrupt:
             if best_value == np.inf:
                 raise
             ended = "interrupted"
-            break
-    return replace(best, ended=ended)
+    return replace(best, ended=ended or "sweeps")
+
+
+def _ended(best: TaoResult, validation: Validation | None) -> Ended | None:
+    """Return why there is nothing to be gained from another sweep."""
+    if best.history and best.history[-1].n_solved == 0:
+        return "converged"
+    if validation is not None and len(best.history) - best.best_sweep >= validation.patience:
+        return "patience"
+    return None
 
 
 def _start(

@@ -22,7 +22,7 @@ from thinleaf.model.tree import Tree
 
 
 @dataclass(frozen=True)
-class Company:
+class Overlap:
     """The rows that train a node besides its reach set, and how much each counts.
 
     Attributes
@@ -41,14 +41,14 @@ class Company:
 
     def join(self, rows: IndexArray, weight: AccumArray) -> tuple[IndexArray, AccumArray]:
         """Return the reach set and the guests after it, with the weights that they train with."""
-        everyone = np.concatenate([rows, self.guests])
-        return everyone, weight[everyone] * np.concatenate([self.share, self.guest_share])
+        training_rows = np.concatenate([rows, self.guests])
+        return training_rows, weight[training_rows] * np.concatenate([self.share, self.guest_share])
 
 
-def company(
+def find_overlap(
     tree: Tree, X: Rows, reach: Reach, floor: float, executor: Executor
-) -> dict[int, Company]:
-    """Return the company of every node, by following rows down to all nodes that they nearly reach.
+) -> dict[int, Overlap]:
+    """Return the overlap of every node, by following rows down to all nodes that they nearly reach.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def company(
     floor : float
         The smallest path probability of a guest.
     """
-    found = {0: Company(np.ones(reach.rows.size), np.empty(0, INDEX), np.empty(0, ACCUM))}
+    found = {0: Overlap(np.ones(reach.rows.size), np.empty(0, INDEX), np.empty(0, ACCUM))}
 
-    def divide(node: int) -> tuple[Company, Company]:
+    def divide(node: int) -> tuple[Overlap, Overlap]:
         here = found[node]
         rows = np.concatenate([reach.of(node), here.guests])
         share = np.concatenate([here.share, here.guest_share])
@@ -72,7 +72,7 @@ def company(
         parts = []
         for mine, others, p in zip(own, foreign, sides, strict=True):
             near = p[others] >= floor
-            parts.append(Company(np.maximum(p[mine], floor), rows[others][near], p[others][near]))
+            parts.append(Overlap(np.maximum(p[mine], floor), rows[others][near], p[others][near]))
         return parts[0], parts[1]
 
     for level in tree.levels():

@@ -23,7 +23,7 @@ from thinleaf.softmaxtree.objective import Objective
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
 from thinleaf.softmaxtree.solvers.router import solve_logistic
-from thinleaf.softmaxtree.tao.overlap import Company
+from thinleaf.softmaxtree.tao.overlap import Overlap
 from thinleaf.softmaxtree.tao.reduced import (
     TrainingData,
     as_leaf,
@@ -114,7 +114,7 @@ def sweep(
     state: State,
     settings: Settings,
     executor: Executor,
-    near: Mapping[int, Company] | None = None,
+    near: Mapping[int, Overlap] | None = None,
 ) -> tuple[Tree, int]:
     """Optimise every node once; return the new tree and how many problems were solved."""
     n_solved = 0
@@ -155,24 +155,24 @@ def fit_leaf(
     reach: Reach,
     state: State,
     settings: Settings,
-    near: Company | None = None,
+    near: Overlap | None = None,
 ) -> NodeUpdate:
     """Fit the softmax of the most frequent classes of a leaf's reach set."""
     rows = reach.of(node)
-    pupils, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
-    fingerprint = _fingerprint(pupils, weight)
+    training_rows, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
+    fingerprint = _fingerprint(training_rows, weight)
     if state.solved.get(node) == fingerprint:
         return NodeUpdate(None, state.loss[rows], state.correct[rows], fingerprint, False)
     objective = settings.objective
     limit = int(settings.leaf_limits[node])
-    classes, inside, target = top_classes(data.y[pupils], weight, limit)
+    classes, inside, target = top_classes(data.y[training_rows], weight, limit)
     old = tree.leaf(node)
     converged = True
     if classes.size == 1:
         leaf = Leaf.constant(int(classes[0]))
     else:
         problem, features = leaf_problem(
-            data, pupils[inside], target, weight[inside], classes.size, objective.leaves
+            data, training_rows[inside], target, weight[inside], classes.size, objective.leaves
         )
         warm = warm_leaf(old, features, classes) if old.features.size else None
         solution = settings.solve_leaf(problem, warm, settings.precision)
@@ -196,24 +196,24 @@ def fit_router(
     state: State,
     settings: Settings,
     executor: Executor,
-    near: Company | None = None,
+    near: Overlap | None = None,
 ) -> NodeUpdate:
     """Fit the hyperplane that sends each row of the care set to its cheaper child."""
     rows = reach.of(node)
-    pupils, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
+    training_rows, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
     objective = settings.objective
     # the reach set lists the left child's rows, then the right child's
     went = np.zeros(rows.size, dtype=np.int32)
     went[reach.sizes[tree.children[node, 0]] :] = 1
     known = (state.loss[rows], state.correct[rows])
-    losses = child_losses(tree, node, data, pupils, went, known, objective, executor)
+    losses = child_losses(tree, node, data, training_rows, went, known, objective, executor)
     care = care_set(losses, weight)
-    fingerprint = _fingerprint(pupils[care.positions], care.pseudolabel, care.weight)
+    fingerprint = _fingerprint(training_rows[care.positions], care.pseudolabel, care.weight)
     old = tree.router(node)
     if state.solved.get(node) == fingerprint or care.positions.size == 0:
         kept = losses.choose(choose_child(old, data.X, rows))
         return NodeUpdate(None, *kept, fingerprint, False)
-    problem, features = router_problem(data, pupils, care, objective.routers)
+    problem, features = router_problem(data, training_rows, care, objective.routers)
     warm = warm_router(old, features) if old.features.size else None
     solution = settings.solve_router(problem, warm, settings.precision)
     router = as_router(solution, features)
