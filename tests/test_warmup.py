@@ -36,10 +36,10 @@ for path in sys.argv[1:]:
             model.predict_proba(X), model.predict_proba_sparse(X), model.apply(X)
             model.label_proba(X, rest), model.label_proba(X, rest, smooth=False)
         for x in (dense[0], frozen[0], [0.0] * model.n_features):
-            model.predict_one(x), model.predict_topk_one(x, 2)
+            model.predict_one(x), model.predict_topk_one(x, k=2)
         ids, values = np.arange(2, dtype="int32"), np.ones(2, dtype="float32")
         for pair in ((ids, values), (mixed.indices[:2], mixed.data[:2]), ([0, 1], [1.0, 2.0])):
-            model.predict_one(*pair), model.predict_topk_one(pair[0], 2, pair[1])
+            model.predict_one(*pair), model.predict_topk_one(pair[0], pair[1], k=2)
 print(*compiled_signatures())
 """
 

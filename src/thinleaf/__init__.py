@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from thinleaf.estimators import SoftmaxForestClassifier as SoftmaxForestClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import load_estimator as load_estimator
+    from thinleaf.labeltree.frozen import FrozenLabelTree as FrozenLabelTree
     from thinleaf.labeltree.label_tree import LabelTree as LabelTree
     from thinleaf.measuring import metrics as metrics
     from thinleaf.model.frozen import FrozenTree as FrozenTree
-    from thinleaf.model.frozen import load as load
+    from thinleaf.model.model_file import load as load
     from thinleaf.model.tree import Tree as Tree
     from thinleaf.model.tree import TreeError as TreeError
     from thinleaf.warmup import warm_up as warm_up
@@ -39,6 +40,7 @@ _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
     "DoubleSamplingClassifier": "thinleaf.estimators",
     "FlatSoftmaxClassifier": "thinleaf.estimators",
+    "FrozenLabelTree": "thinleaf.labeltree.frozen",
     "FrozenTree": "thinleaf.model.frozen",
     "LOMTreeClassifier": "thinleaf.estimators",
     "LabelTree": "thinleaf.labeltree.label_tree",
@@ -53,7 +55,7 @@ _EXPORTS = {
     "SoftmaxTreeClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.model.tree",
     "TreeError": "thinleaf.model.tree",
-    "load": "thinleaf.model.frozen",
+    "load": "thinleaf.model.model_file",
     "load_estimator": "thinleaf.estimators",
     "warm_up": "thinleaf.warmup",
 }
@@ -63,6 +65,7 @@ __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
     "DoubleSamplingClassifier",
     "FlatSoftmaxClassifier",
+    "FrozenLabelTree",
     "FrozenTree",
     "LOMTreeClassifier",
     "LabelTree",

@@ -118,11 +118,11 @@ def _call_single(model: FrozenTree) -> None:
     row, indices, values = np.zeros(_N_FEATURES, PARAM), np.zeros(1, INDEX), np.ones(1, PARAM)
     for x in (row, _read_only(row)):
         model.predict_one(x)
-        model.predict_topk_one(x, 2)
+        model.predict_topk_one(x, k=2)
     for idx in (indices, _read_only(indices)):
         for val in (values, _read_only(values)):
             model.predict_one(idx, val)
-            model.predict_topk_one(idx, 2, val)
+            model.predict_topk_one(idx, val, k=2)
 
 
 def _read_only(array: Any) -> Any:

@@ -81,7 +81,12 @@ def test_what_cannot_be_written_is_said(tmp_path):
     with pytest.raises(ValueError, match="random_state cannot be written"):
         clf.save(tmp_path / "model")
     clf.set_params(random_state=0).save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match=r"open it with thinleaf\.load_estimator"):
+    assert load(tmp_path / "model").predict(X[:3]).tolist() == clf.predict(X[:3]).tolist()
+
+
+def test_a_language_model_is_no_classifier(tmp_path):
+    language_model(arity=3, epochs=1).fit(LINES).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"language model.*thinleaf\.load_estimator"):
         load(tmp_path / "model")
 
 

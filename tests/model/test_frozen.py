@@ -62,9 +62,9 @@ def test_one_by_one_is_the_batch(sparse, weights, beam):
     labels, p = model.predict_topk(X, 4)
     for x, row, values in zip(X, labels.tolist(), p.tolist(), strict=True):
         expected = list(zip(row, values, strict=True))
-        assert expected == model.predict_topk_one(x, 4)
+        assert expected == model.predict_topk_one(x, k=4)
         indices, entries = pairs_of(x)
-        assert expected == model.predict_topk_one(indices, 4, entries)
+        assert expected == model.predict_topk_one(indices, entries, k=4)
     P = model.predict_proba(X)
     for i in range(60):
         np.testing.assert_array_equal(model.predict_proba(X[i : i + 1])[0], P[i])
@@ -187,7 +187,7 @@ def test_scores_that_are_nearer_than_exp_can_tell_have_the_same_probability():
     model = frozen(Tree.build(np.array([[-1, -1]]), [leaf], n_features=1, n_classes=2))
     x = np.zeros(1, PARAM)
     assert model.predict_one(x) == 1
-    assert model.predict_topk_one(x, 2) == [(0, 0.5), (1, 0.5)]
+    assert model.predict_topk_one(x, k=2) == [(0, 0.5), (1, 0.5)]
 
 
 def test_apply_gives_nodes_of_the_tree():
@@ -218,7 +218,7 @@ def test_labels_of_every_kind(kind, sparse):
     assert one == labels.tolist()[ids[0]]
     top, p = model.predict_topk(X, 2)
     np.testing.assert_array_equal(top, labels[plain.predict_topk(X, 2)[0]], strict=True)
-    assert [label for label, _ in model.predict_topk_one(X[0], 2)] == top[0].tolist()
+    assert [label for label, _ in model.predict_topk_one(X[0], k=2)] == top[0].tolist()
     np.testing.assert_array_equal(model.label_proba(X, top[:, 0]), p[:, 0])
     np.testing.assert_array_equal(model.labels, labels)
 
@@ -252,7 +252,7 @@ def test_a_sample_may_come_in_any_form(sparse):
     model = rich_model(sparse=sparse)
     X = real_rows()
     for x in X[:8]:
-        label, top = model.predict_one(x), model.predict_topk_one(x, 3)
+        label, top = model.predict_one(x), model.predict_topk_one(x, k=3)
         fixed = x.copy()
         fixed.flags.writeable = False
         same = [
@@ -261,7 +261,7 @@ def test_a_sample_may_come_in_any_form(sparse):
         ]  # fmt: skip
         for form in same:
             assert model.predict_one(form) == label
-            assert model.predict_topk_one(form, 3) == top
+            assert model.predict_topk_one(form, k=3) == top
         idx, val = pairs_of(x)
         same = [
             (idx.astype(np.int64), val.astype(np.float64)), (idx.tolist(), val.tolist()),
@@ -271,7 +271,7 @@ def test_a_sample_may_come_in_any_form(sparse):
         ]  # fmt: skip
         for indices, values in same:
             assert model.predict_one(indices, values) == label
-            assert model.predict_topk_one(indices, 3, values) == top
+            assert model.predict_topk_one(indices, values, k=3) == top
 
 
 @layouts
@@ -280,14 +280,16 @@ def test_pairs_come_in_any_order_and_add_up(sparse):
     tree, _ = prune(random_tree(np.random.default_rng(5), 8, 30, 9))
     model = frozen(tree, sparse=sparse)
     idx, val = np.array([3, 7, 20, 29], INDEX), np.float32([1, -2, 3, 4])
-    expected = model.predict_topk_one(idx, 9, val)
-    assert model.predict_topk_one(idx[::-1], 9, val[::-1]) == expected
+    expected = model.predict_topk_one(idx, val, k=9)
+    assert model.predict_topk_one(idx[::-1], val[::-1], k=9) == expected
     twice = np.concatenate([idx, idx]), np.concatenate([val + 1, np.full(4, -1, PARAM)])
-    assert model.predict_topk_one(twice[0], 9, twice[1]) == expected
+    assert model.predict_topk_one(twice[0], twice[1], k=9) == expected
     csr = sp.csr_array((twice[1], twice[0], [0, 8]), shape=(1, 30))
     assert model.predict_topk(csr, 9)[1].tolist() == [[p for _, p in expected]]
-    nothing = model.predict_topk_one(np.empty(0, INDEX), 9, np.empty(0, PARAM))
-    assert nothing == model.predict_topk_one([], 9, []) == model.predict_topk_one(np.zeros(30), 9)
+    nothing = model.predict_topk_one(np.empty(0, INDEX), np.empty(0, PARAM), k=9)
+    assert (
+        nothing == model.predict_topk_one([], [], k=9) == model.predict_topk_one(np.zeros(30), k=9)
+    )
 
 
 def test_a_batch_may_come_in_any_form():
@@ -331,7 +333,7 @@ def test_bad_samples(sparse, beam):
         with pytest.raises(ValueError, match=f"x has {width} features, but the model expects 30"):
             model.predict_one(np.zeros(width, PARAM))
         with pytest.raises(ValueError, match="but the model expects 30"):
-            model.predict_topk_one(np.zeros(width), 2)
+            model.predict_topk_one(np.zeros(width), k=2)
     for x in (np.zeros((1, 30), PARAM), np.zeros((30, 1))):
         with pytest.raises(ValueError, match="a sample is a row"):
             model.predict_one(x)
@@ -359,16 +361,17 @@ def test_a_sample_that_is_not_finite_gets_some_label(sparse, beam):
         x = np.full(30, value, PARAM)
         assert model.predict_one(x) in range(9)
         assert model.predict_one(*pairs_of(x)) in range(9)
-        assert sorted(label for label, _ in model.predict_topk_one(x, 9)) == list(range(9))
+        assert sorted(label for label, _ in model.predict_topk_one(x, k=9)) == list(range(9))
 
 
 @layouts
 @pytest.mark.parametrize("k", [0, -1, 10, 2**40, 2.0, "2", None, True])
 def test_bad_k(sparse, k):
     model = rich_model(sparse=sparse)
-    for use in (model.predict_topk, model.predict_topk_one):
-        with pytest.raises(ValueError, match=r"k must be an integer in 1\.\.9"):
-            use(real_rows()[:1] if use == model.predict_topk else real_rows()[0], k)
+    with pytest.raises(ValueError, match=r"k must be an integer in 1\.\.9"):
+        model.predict_topk(real_rows()[:1], k)
+    with pytest.raises(ValueError, match=r"k must be an integer in 1\.\.9"):
+        model.predict_topk_one(real_rows()[0], k=k)
 
 
 def test_bad_batches():
@@ -454,8 +457,8 @@ def test_copies_say_the_same(sparse, weights):
         assert_same_answers(model, other, real_rows())
         assert all(not array.flags.writeable for array in other.packed.arrays().values())
     for checked in (False, True):  # a copy is not trusted more than the original
-        assert pickle.loads(pickle.dumps(rich_model(checked=checked)))._checked is checked
-        assert rich_model(checked=checked).with_beam(2)._checked is checked
+        assert pickle.loads(pickle.dumps(rich_model(checked=checked)))._predictor.checked is checked
+        assert rich_model(checked=checked).with_beam(2)._predictor.checked is checked
 
 
 def test_a_copy_outlives_the_original():

@@ -69,7 +69,7 @@ def test_a_file_is_the_model(tmp_path, sparse, weights, kind):
         assert_same_answers(model, again, rows)
     for x in real_rows(n_rows=5):
         assert again.predict_one(x) == model.predict_one(x)
-        assert again.predict_topk_one(x, 3) == model.predict_topk_one(x, 3)
+        assert again.predict_topk_one(x, k=3) == model.predict_topk_one(x, k=3)
     assert_same_frozen(model, reloaded(again, tmp_path / "again"))
     assert (tmp_path / "model").read_bytes() == (tmp_path / "again").read_bytes()
     assert_same_answers(again.with_beam(4), model.with_beam(4), real_rows())

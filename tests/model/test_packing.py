@@ -26,7 +26,7 @@ from tests.strategies import as_rows, integer_rows, random_tree, rich_tree, tree
 from thinleaf import FrozenTree, ModelFileError
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
 from thinleaf.model import packing
-from thinleaf.model.frozen import TEMPERATURES
+from thinleaf.model.calibration import TEMPERATURES
 from thinleaf.model.packing import PackedTree, array_dtypes, pack
 from thinleaf.model.probability import Outside
 from thinleaf.model.quantization import quantize

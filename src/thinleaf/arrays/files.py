@@ -23,6 +23,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from thinleaf._dtypes import AnyArray
+from thinleaf.arrays.checks import require
+from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.replace import replace_file
 
 _KEY = "thinleaf"
@@ -47,9 +49,9 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[s
     text = json.dumps(metadata, allow_nan=False)
     strict_json(text)  # what could not be read is not written
     for name, array in arrays.items():
-        _require(array.dtype in _DTYPES.values(), f"a file holds no {array.dtype} ({name!r})")
+        require(array.dtype in _DTYPES.values(), f"a file holds no {array.dtype} ({name!r})")
     names = sum(len(name) + 200 for name in arrays)
-    _require(2 * len(text) + names < _MAX_HEADER, "the metadata are too long for a file")
+    require(2 * len(text) + names < _MAX_HEADER, "the metadata are too long for a file")
     try:
         with replace_file(path) as temporary:
             save_file(
@@ -89,10 +91,10 @@ def read_arrays(path: Path, *, mapped: bool = True) -> tuple[dict[str, AnyArray]
     size = len(content)
     try:
         length = int.from_bytes(content[:8], "little")
-        _require(length <= min(size - 8, _MAX_HEADER), "its header is too long")
+        require(length <= min(size - 8, _MAX_HEADER), "its header is too long")
         header = strict_json(content[8 : 8 + length])
         metadata = strict_json(_metadata_text(header))
-        _require(isinstance(metadata, dict), "its metadata is no object")
+        require(isinstance(metadata, dict), "its metadata is no object")
         arrays = _map_arrays(memoryview(content)[8 + length :], header)
     except ValueError as error:
         message = f"{path} is not a thinleaf file, or is damaged: {error}"
@@ -133,7 +135,7 @@ def strict_json(text: bytes | str) -> Any:
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(items)
-        _require(len(out) == len(items), "a JSON object has a key twice")
+        require(len(out) == len(items), "a JSON object has a key twice")
         return out
 
     def constant(name: str) -> Any:
@@ -141,7 +143,7 @@ def strict_json(text: bytes | str) -> Any:
 
     def number(digits: str) -> float:
         value = float(digits)
-        _require(math.isfinite(value), f"{digits} is too large")
+        require(math.isfinite(value), f"{digits} is too large")
         return value
 
     if isinstance(text, bytes):
@@ -160,14 +162,14 @@ def strict_json(text: bytes | str) -> Any:
             if isinstance(value, dict | list)
             for item in (value.values() if isinstance(value, dict) else value)
         ]
-    _require(not level, "JSON is nested too deeply")
+    require(not level, "JSON is nested too deeply")
     return parsed
 
 
 def _metadata_text(header: Any) -> str:
-    _require(isinstance(header, dict), "its header is no object")
+    require(isinstance(header, dict), "its header is no object")
     metadata = header.pop("__metadata__", None)
-    _require(isinstance(metadata, dict) and isinstance(metadata.get(_KEY), str), "no metadata")
+    require(isinstance(metadata, dict) and isinstance(metadata.get(_KEY), str), "no metadata")
     return str(metadata[_KEY])
 
 
@@ -176,7 +178,7 @@ def _map_arrays(content: memoryview, header: Mapping[str, Any]) -> dict[str, Any
     spans: list[tuple[int, int]] = []
     arrays: dict[str, AnyArray] = {}
     for name, entry in header.items():
-        _require(
+        require(
             isinstance(entry, dict) and entry.keys() == {"dtype", "shape", "data_offsets"},
             f"array {name!r} needs dtype, shape and data_offsets",
         )
@@ -184,11 +186,11 @@ def _map_arrays(content: memoryview, header: Mapping[str, Any]) -> dict[str, Any
         if dtype is None:
             raise ValueError(f"array {name!r} has an unknown dtype")
         shape, offsets = _sizes(name, entry["shape"]), _sizes(name, entry["data_offsets"])
-        _require(len(shape) <= 4 and len(offsets) == 2, f"array {name!r} has a bad shape")
+        require(len(shape) <= 4 and len(offsets) == 2, f"array {name!r} has a bad shape")
         begin, end = offsets
         itemsize = np.dtype(dtype).itemsize
-        _require(begin <= end <= len(content), f"array {name!r} lies outside the file")
-        _require(math.prod(shape) * itemsize == end - begin, f"array {name!r} has a wrong length")
+        require(begin <= end <= len(content), f"array {name!r} lies outside the file")
+        require(math.prod(shape) * itemsize == end - begin, f"array {name!r} has a wrong length")
         spans.append((begin, end))
         array = np.frombuffer(content[begin:end], dtype=np.uint8)
         if array.ctypes.data % itemsize:
@@ -196,21 +198,16 @@ def _map_arrays(content: memoryview, header: Mapping[str, Any]) -> dict[str, Any
         arrays[name] = array.view(dtype).reshape(shape)
     at = 0
     for begin, end in sorted(spans):
-        _require(begin == at, "arrays overlap or leave gaps")
+        require(begin == at, "arrays overlap or leave gaps")
         at = end
-    _require(at == len(content), "the file is longer than its arrays")
+    require(at == len(content), "the file is longer than its arrays")
     return arrays
 
 
 def _sizes(name: str, values: Any) -> list[int]:
     valid = isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
-    _require(valid, f"array {name!r} has a bad shape or bad offsets")
+    require(valid, f"array {name!r} has a bad shape or bad offsets")
     return list(values)
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
 
 
 def typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -224,7 +221,7 @@ def typed(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
 def pack_strings(texts: list[str], name: str) -> dict[str, AnyArray]:
     """Return strings as one array of UTF-8 and one of offsets."""
     encoded = [text.encode("utf-8") for text in texts]
-    ptr = np.cumsum([0, *(len(text) for text in encoded)], dtype=np.int64)
+    ptr = offsets([len(text) for text in encoded])
     return {
         f"{name}.utf8": np.frombuffer(b"".join(encoded), dtype=np.uint8),
         f"{name}.ptr": ptr,
@@ -237,9 +234,9 @@ def unpack_strings(arrays: Mapping[str, AnyArray], name: str) -> list[str]:
         utf8, ptr = arrays[f"{name}.utf8"], arrays[f"{name}.ptr"]
     except KeyError as error:
         raise ValueError(f"{error} is missing") from error
-    _require(utf8.dtype == np.uint8 and utf8.ndim == 1, f"{name}.utf8 must be bytes")
+    require(utf8.dtype == np.uint8 and utf8.ndim == 1, f"{name}.utf8 must be bytes")
     valid = ptr.dtype == np.int64 and ptr.ndim == 1 and ptr.size > 0 and ptr[0] == 0
-    _require(valid and ptr[-1] == utf8.size, f"{name}.ptr must rise from 0 to {utf8.size}")
-    _require(bool(np.all(ptr[:-1] <= ptr[1:])), f"{name}.ptr must rise from 0 to {utf8.size}")
+    require(valid and ptr[-1] == utf8.size, f"{name}.ptr must rise from 0 to {utf8.size}")
+    require(bool(np.all(ptr[:-1] <= ptr[1:])), f"{name}.ptr must rise from 0 to {utf8.size}")
     content = utf8.tobytes()
     return [content[a:b].decode("utf-8") for a, b in pairwise(ptr.tolist())]

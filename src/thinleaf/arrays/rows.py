@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AnyArray, IndexArray, ParamArray
+from thinleaf.arrays.checks import check_real
+from thinleaf.arrays.ragged import offsets, ranges
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -56,16 +58,9 @@ def take_rows(X: Rows, rows: AnyArray) -> Rows:
     if not isinstance(X, CSR):
         return X[rows]
     sizes = np.diff(X.indptr)[rows]
-    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(INDEX)
+    indptr = offsets(sizes, INDEX)
     entries = ranges(X.indptr[rows], sizes)
     return CSR(indptr, X.indices[entries], X.data[entries], X.n_features)
-
-
-def ranges(begin: AnyArray, sizes: AnyArray) -> AnyArray:
-    """Return begin[0], begin[0] + 1, … (as many as sizes[0] says), begin[1], … in one array."""
-    first = np.cumsum(sizes) - sizes
-    out: AnyArray = np.arange(int(np.sum(sizes))) + np.repeat(begin - first, sizes)
-    return out
 
 
 def rows_between(X: Rows, begin: int, end: int) -> Rows:
@@ -88,6 +83,7 @@ def is_sparse(X: Any) -> bool:
 
 def as_rows(X: Any) -> Rows:
     """Return validated input (dense, or any scipy CSR) in the library's dtypes."""
+    check_real(X)
     if not is_sparse(X):
         return np.ascontiguousarray(X, dtype=PARAM)
     matrix = cast("sp.csr_array | sp.csr_matrix", X)
@@ -154,6 +150,7 @@ def _writable(array: AnyArray) -> AnyArray:
 
 def dense_row(x: Any) -> AnyArray:
     """Return one dense sample as kernels take it."""
+    check_real(x, "x")
     row = np.ascontiguousarray(x, dtype=PARAM)
     if row.ndim != 1:
         raise ValueError(f"a sample is a row of shape (n_features,), got shape {row.shape}")
@@ -171,3 +168,43 @@ def pairs(indices: Any, values: Any) -> tuple[AnyArray, AnyArray]:
     if type(values) is not np.ndarray or values.dtype is not _FLOAT32 or values.strides != _STEP:
         values = dense_row(values)
     return indices, values
+
+
+def sample(x: Any, values: Any, n_features: int) -> tuple[AnyArray, AnyArray | None]:
+    """Return one sample as kernels take it: a dense row and None, or indices and values.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_features,), or sparse matrix of one row
+        With ``values``, indices.
+    values : array-like, optional
+    n_features : int
+        Width that a sparse matrix must have; kernels check that of others.
+    """
+    if values is not None:
+        return pairs(x, values)
+    if not sp.issparse(x):
+        return dense_row(x), None
+    check_real(x, "x")
+    matrix = cast(Any, x)
+    row = matrix.reshape((1, -1)).tocsr() if matrix.ndim == 1 else matrix.tocsr()
+    if row.shape[0] != 1:
+        raise ValueError(f"a sample is one row, but the sparse matrix has {row.shape[0]}")
+    if row.shape[1] != n_features:
+        raise ValueError(f"x has {row.shape[1]} features, but the model expects {n_features}")
+    return pairs(row.indices, row.data)
+
+
+def one_row(x: Any, values: Any, n_features: int) -> Rows:
+    """Return one sample as rows whose indices are ascending and within ``n_features``."""
+    x, values = sample(x, values, n_features)
+    if values is None:
+        if x.size != n_features:
+            raise ValueError(f"x has {x.size} features, but the model expects {n_features}")
+        dense: ParamArray = x[None]
+        return dense
+    if x.size != values.size or np.any((x < 0) | (x >= n_features)):
+        raise ValueError(
+            f"indices must lie in 0..{n_features - 1}, and there must be as many values"
+        )
+    return as_rows(sp.csr_array((values, x, np.array([0, x.size])), shape=(1, n_features)))

@@ -13,11 +13,10 @@ from thinleaf.cli._checks import STDIN
 from thinleaf.cli._output import Output
 
 if TYPE_CHECKING:
-    from thinleaf.cli._label_tree import LabelTreeModel
     from thinleaf.datasets import ExampleReader
     from thinleaf.datasets.examples import Examples
     from thinleaf.datasets.lines import Source
-    from thinleaf.model.frozen import FrozenTree
+    from thinleaf.model.frozen import FrozenModel
     from thinleaf.text.recipe import Recipe
 
 _DENSE_SHARE = 0.1
@@ -27,29 +26,18 @@ _COPIED = 1 << 28
 
 def open_model(
     path: str, beam: int | None = None, temperature: float | None = None
-) -> tuple[FrozenTree | LabelTreeModel, Recipe]:
-    """Return a model of any kind, with another beam if one is given, and how it reads data."""
-    from thinleaf.arrays.files import file_format
-    from thinleaf.model.file_parts import LABEL_TREE_FORMAT
-
-    mapped = Path(path).stat().st_size > _COPIED
-    if file_format(Path(path)) != LABEL_TREE_FORMAT:
-        return open_frozen(path, beam, temperature, mapped=mapped)
-    from thinleaf.cli._label_tree import open_label_tree
-
-    return open_label_tree(path, beam, temperature, mapped=mapped)
-
-
-def open_frozen(
-    path: str, beam: int | None = None, temperature: float | None = None, *, mapped: bool = True
-) -> tuple[FrozenTree, Recipe]:
-    """Return a softmax tree, with another beam if one is given, and how it reads data."""
-    from thinleaf.model.frozen import load
+) -> tuple[FrozenModel, Recipe]:
+    """Return a model, with another beam if one is given, and how it reads data."""
+    from thinleaf.model.model_file import load
     from thinleaf.text.recipe import Recipe
 
-    model = load(path, mapped=mapped)
-    recipe = Recipe.of(model.sections, model.n_features)
+    model: FrozenModel = load(path, mapped=Path(path).stat().st_size > _COPIED)
+    recipe = Recipe.of(model.sections, model.n_features, raw=model.takes_texts)
     if beam is not None or temperature is not None:
+        if not hasattr(model, "with_beam"):
+            raise ValueError(
+                "--beam and --temperature are for softmax trees: a label tree is searched exactly"
+            )
         model = model.with_beam(beam or model.beam, temperature=temperature)
     if temperature is not None:
         options.check_temperature(temperature, model.beam)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from thinleaf.cli import _options as options
 from thinleaf.cli._checks import check_inputs, check_jobs
-from thinleaf.cli._data import open_frozen, row_batches
+from thinleaf.cli._data import open_model, row_batches
 from thinleaf.cli._output import Output, at_temperature, percent, size, table
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def bench_model(
     from thinleaf.text.recipe import KnownLabels
 
     output = Output(json, quiet)
-    frozen, recipe = open_frozen(model)
+    opened, recipe = open_model(model)
+    if opened.takes_texts or not hasattr(opened, "packed"):
+        raise ValueError("bench model is about beams and weights of softmax trees, not label trees")
+    frozen = cast("FrozenTree", opened)
     frozen = frozen.with_beam(frozen.beam, temperature=temperature)
     X, tokens, text_us = _read(
         row_batches(recipe, data, output, format=format, labels="required", on_error=on_error),
@@ -60,7 +63,7 @@ def bench_model(
             "classes": frozen.n_classes,
             "file_bytes": Path(model).stat().st_size,
             "bytes": frozen.nbytes,
-            "load_ms": 1e3 * float(np.median(repeated(_N_LOADS, partial(open_frozen, model)))),
+            "load_ms": 1e3 * float(np.median(repeated(_N_LOADS, partial(open_model, model)))),
             "reading_us_per_row": text_us,
         }
         advance(1)

@@ -15,8 +15,7 @@ from thinleaf.cli._output import Output, at_temperature, percent, table
 
 if TYPE_CHECKING:
     from thinleaf._dtypes import IndexArray
-    from thinleaf.cli._label_tree import LabelTreeModel
-    from thinleaf.model.frozen import FrozenTree
+    from thinleaf.model.frozen import FrozenModel
 
 
 def evaluate(
@@ -56,12 +55,12 @@ class Evaluation:
 
     Parameters
     ----------
-    model : FrozenTree or LabelTreeModel
+    model : FrozenModel
     top_k : int
     jobs : int
     """
 
-    def __init__(self, model: FrozenTree | LabelTreeModel, top_k: int, jobs: int) -> None:
+    def __init__(self, model: FrozenModel, top_k: int, jobs: int) -> None:
         self._model, self._top_k, self._jobs = model, top_k, jobs
         self._n_rows = self._n_known = self._n_wrong = self._n_missed = self._n_covered = 0
         self._loss = self._covered_loss = self._seconds = 0.0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from thinleaf.cli import _options as options
 from thinleaf.cli._checks import check_inputs
 from thinleaf.cli._data import open_model, row_batches
-from thinleaf.cli._label_tree import LabelTreeModel
+from thinleaf.cli._label_tree import describe as describe_label_tree
 from thinleaf.cli._output import Output, percent, size, table
 
 if TYPE_CHECKING:
@@ -50,19 +51,18 @@ def inspect(
     """
     check_inputs(model, data)
     output = Output(json, quiet)
-    frozen, recipe = open_model(model, beam, temperature)
     import numpy as np
 
+    from thinleaf.arrays.files import file_format
     from thinleaf.explain.tree_text import LeafCounts, describe, render
+    from thinleaf.model.file_parts import LABEL_TREE_FORMAT
     from thinleaf.text.recipe import KnownLabels
 
-    if isinstance(frozen, LabelTreeModel):
-        batches = None
-        if data is not None:
-            batches = row_batches(recipe, data, output, format=format, on_error=on_error)
-        record, text = frozen.describe(batches, n_children=leaves, n_labels=classes)
-        output.result(record, "\n".join([text, "", "training", *_training_lines(frozen.summary)]))
+    if file_format(Path(model)) == LABEL_TREE_FORMAT and (beam, temperature) == (None, None):
+        _inspect_label_tree(model, data, output, leaves, classes, format=format, on_error=on_error)
         return
+    opened, recipe = open_model(model, beam, temperature)
+    frozen = cast("FrozenTree", opened)
     counts, curve = None, None
     if data is not None:
         counts, known = LeafCounts(frozen), KnownLabels(frozen.labels)
@@ -88,6 +88,22 @@ def inspect(
         record["curve"] = curve.measured()
         lines += ["", curve_table(record["curve"])]
     output.result(record, "\n".join([*lines, "", "training", *_training_lines(frozen.summary)]))
+
+
+def _inspect_label_tree(
+    path: str, data: str | None, output: Output, leaves: int, classes: int, **reading: Any
+) -> None:
+    """Show a label tree, also that of a language model."""
+    from thinleaf.arrays.files import read_arrays
+
+    batches = None
+    if data is not None:
+        batches = row_batches(open_model(path)[1], data, output, **reading)
+    record, text = describe_label_tree(path, batches, n_children=leaves, n_labels=classes)
+    metadata = read_arrays(Path(path))[1]
+    summary = {"estimator": metadata["estimator"], **metadata["summary"]}
+    record |= {"summary": summary, "sections": sorted(metadata["sections"])}
+    output.result(record, "\n".join([text, "", "training", *_training_lines(summary)]))
 
 
 class ForestCurve:

@@ -14,8 +14,7 @@ from thinleaf.cli._data import name_of, note_left_out, open_model, source
 from thinleaf.cli._output import Output, to_json
 
 if TYPE_CHECKING:
-    from thinleaf.cli._label_tree import LabelTreeModel
-    from thinleaf.model.frozen import FrozenTree
+    from thinleaf.model.frozen import FrozenModel
 
 
 def predict(
@@ -79,15 +78,13 @@ class Predictor:
 
     Parameters
     ----------
-    model : FrozenTree or LabelTreeModel
+    model : FrozenModel
     top_k : int or None
     proba : bool
     jobs : int
     """
 
-    def __init__(
-        self, model: FrozenTree | LabelTreeModel, top_k: int | None, proba: bool, jobs: int
-    ) -> None:
+    def __init__(self, model: FrozenModel, top_k: int | None, proba: bool, jobs: int) -> None:
         if top_k is not None and top_k > model.n_classes:
             raise ValueError(f"--top-k is {top_k}, but the model has {model.n_classes} classes")
         self._model, self._top_k, self._proba, self._jobs = model, top_k, proba, jobs

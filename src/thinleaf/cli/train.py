@@ -13,13 +13,13 @@ from thinleaf.cli import _options as options
 from thinleaf.cli._checks import check_between, check_inputs, check_jobs, check_output
 from thinleaf.cli._data import name_of, prepare_rows, read_all
 from thinleaf.cli._estimator import given_parameters, make_estimator
-from thinleaf.cli._label_tree import check_options, prepare_texts, write_label_tree
+from thinleaf.cli._label_tree import check_options, prepare_texts
 from thinleaf.cli._output import Output, percent, size
 from thinleaf.cli._parameters import ModelChoice
 
 if TYPE_CHECKING:
     from thinleaf.datasets.examples import Examples
-    from thinleaf.model.frozen import FrozenTree
+    from thinleaf.model.frozen import FrozenModel
     from thinleaf.text.recipe import Recipe
 
 _TEXT, _FILE, _TREE = "Texts", "Data file", "Tree"
@@ -280,14 +280,14 @@ def train(
         "skipped_lines": reader.n_skipped,
         "fit_seconds": round(seconds, 3),
     }
-    if model == "label-tree":
-        out.done(*write_label_tree(estimator, recipe, record, output))
-        return
     record |= _errors(estimator)
     frozen = _freeze(estimator, recipe, weights, trainable)
-    frozen = frozen.with_beam(beam, temperature=temperature).with_summary(**record)
+    if hasattr(frozen, "with_beam"):
+        frozen = frozen.with_beam(beam, temperature=temperature)
+    frozen = frozen.with_summary(**record)
     frozen.save(output)
-    out.done(_record(frozen, output), _text(frozen, output))
+    figures = {"output": output, "file_bytes": Path(output).stat().st_size} | frozen.figures
+    out.done(frozen.summary | figures, _text(frozen, output))
     if interrupted:
         raise KeyboardInterrupt
 
@@ -319,14 +319,14 @@ def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:
     return any(message.startswith("interrupted") for message in messages)
 
 
-def _freeze(estimator: Any, recipe: Recipe, weights: Any, trainable: bool) -> FrozenTree:
+def _freeze(estimator: Any, recipe: Recipe, weights: Any, trainable: bool) -> FrozenModel:
     from thinleaf.estimators._base.storable import training_section
 
     estimator.set_params(verbose=0)
     sections = recipe.sections()
     if trainable:
         sections["training"] = training_section(estimator)
-    model: FrozenTree = estimator.freeze(weights=weights)
+    model: FrozenModel = estimator.freeze(weights=weights)
     return model.with_sections(**sections)
 
 
@@ -338,25 +338,13 @@ def _errors(estimator: Any) -> dict[str, float | None]:
         seen = estimator.history_[: len(estimator.estimators_)]
         name = "out_of_bag_error" if estimator.oob_score else "validation_error"
         return {name: seen[-1]["error"] if seen else None}
+    if "loss" in estimator.history_[-1]:  # a label tree
+        return {name: estimator.history_[-1][name] for name in ("loss", "depth", "mean_depth")}
     best = getattr(estimator, "best_round_", None)
     if best is None:
         best = max(estimator.best_sweep_, 1) - 1
     entry = estimator.history_[best]
     return {name: entry[name] for name in ("train_error", "validation_error")}
-
-
-def _record(model: FrozenTree, output: str) -> dict[str, Any]:
-    return model.summary | {
-        "output": output,
-        "file_bytes": Path(output).stat().st_size,
-        "features": model.n_features,
-        "classes": model.n_classes,
-        "trees": model.n_trees,
-        "leaves": model.n_leaves,
-        "beam": model.beam,
-        "temperature": model.temperature,
-        "weights": model.packed.weights,
-    }
 
 
 _ERRORS = {
@@ -367,17 +355,18 @@ _ERRORS = {
 }
 
 
-def _text(model: FrozenTree, output: str) -> str:
+def _text(model: FrozenModel, output: str) -> str:
     summary = model.summary
-    trees = "" if model.n_trees == 1 else f"{model.n_trees} trees with "
     errors = [
         f", {words} {percent(summary[name])}"
         for name, words in _ERRORS.items()
         if summary.get(name) is not None
     ]
+    if "loss" in summary:
+        errors = [f", training loss {summary['loss']:.4g}"]
     return (
         f"{summary['estimator']}: {summary['rows']:,} rows, {model.n_features:,} features, "
         f"{model.n_classes:,} classes, {summary['fit_seconds']:.1f} s\n"
-        f"{trees}{model.n_leaves:,} leaves{''.join(errors)}\n"
+        f"{model.shape}{''.join(errors)}\n"
         f"wrote {output}, {size(Path(output).stat().st_size)}"
     )

@@ -17,8 +17,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 from thinleaf.arrays.replace import check_writable
 from thinleaf.arrays.rows import CSR
+from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.progress import RoundLines
-from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, seed_sequence
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
 from thinleaf.execution import executor_for
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
@@ -221,6 +223,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         self.max_seconds = max_seconds
         self.checkpoint = checkpoint
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> AdaptiveSoftmaxTreeClassifier:

@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from thinleaf._dtypes import AccumArray
-from thinleaf.arrays.rows import Rows
 from thinleaf.baselines.double_sampling import Scorer, draw_pairs, fit_weights, joint_map
+from thinleaf.baselines.scoring import ScoringPredictor
+from thinleaf.estimators._base.classifier import SparseInputClassifier, all_or_nothing
 from thinleaf.estimators._base.one_leaf import SOLVING
-from thinleaf.estimators._base.scoring import BaseScoringClassifier
-from thinleaf.estimators._base.tao_classifier import seed_sequence
+from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.training_rows import read_training, warn_unsolved
 from thinleaf.execution import executor_for
 from thinleaf.softmaxtree.objective import Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
 
 
-class DoubleSamplingClassifier(BaseScoringClassifier):
+class DoubleSamplingClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc]
     """(π, κ)-DS: one binary classifier over few features of a row and a class together.
 
     Training is fast for any number of classes, and rare classes count as much as frequent ones. The
@@ -100,6 +102,7 @@ class DoubleSamplingClassifier(BaseScoringClassifier):
         self.max_newton = max_newton
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> DoubleSamplingClassifier:
@@ -139,10 +142,14 @@ class DoubleSamplingClassifier(BaseScoringClassifier):
         """Return the mean multiplications of a prediction."""
         return self.scorer_.mean_flops(self._rows(X))
 
-    def _scores(self, X: Rows) -> AccumArray:
-        return self.scorer_.scores(X)
+    @property
+    def _predictor(self) -> ScoringPredictor:
+        check_is_fitted(self)
+        scores = self.scorer_.scores
+        return ScoringPredictor(self.classes_, self.n_features_in_, scores, _softmax, self.nbytes_)
 
-    def _as_probabilities(self, scores: AccumArray) -> AccumArray:
-        P: AccumArray = np.exp(scores - scores.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
-        return P
+
+def _softmax(scores: AccumArray) -> AccumArray:
+    P: AccumArray = np.exp(scores - scores.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    return P

@@ -12,9 +12,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf.baselines.adagrad import Steps, descend
 from thinleaf.baselines.linear import flat_softmax
+from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
 from thinleaf.estimators._base.progress import PassLines
-from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE, seed_sequence
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE
 from thinleaf.estimators._base.training_rows import warn_unsolved
 from thinleaf.execution import executor_for
 from thinleaf.model.tree import Tree
@@ -124,6 +126,7 @@ class FlatSoftmaxClassifier(BaseLinearClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> FlatSoftmaxClassifier:

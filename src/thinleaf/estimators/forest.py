@@ -14,13 +14,14 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray
-from thinleaf.arrays.checks import as_weights, class_ids
+from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+from thinleaf.arrays.checks import as_weights, class_ids, is_whole
+from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.out_of_bag import Votes, WeightedRows
 from thinleaf.estimators._base.progress import TreeLines
+from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.storable import (
     Types,
     build,
@@ -29,7 +30,8 @@ from thinleaf.estimators._base.storable import (
     plain,
     training_summary,
 )
-from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, seed_sequence
+from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
+from thinleaf.estimators._base.training_rows import checked_training
 from thinleaf.estimators._base.tree_classifier import BaseFrozenClassifier
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
@@ -38,6 +40,7 @@ from thinleaf.model.forest import Forest, with_features
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.probability import Outside
+from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import node_seed
 
 _FITTED: Types = {
@@ -153,6 +156,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
 
     # -- training ----------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Train the trees.
 
@@ -177,8 +181,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             )
         if any(tree.zero_probability != self._base().zero_probability for tree in trees):
             raise ValueError("the trees of a forest must have the same zero_probability")
-        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=not trees)
-        check_classification_targets(labels)
+        X, labels = checked_training(self, X, y, reset=not trees)
         classes = self.classes_ if trees else np.unique(labels)
         weight = as_weights(sample_weight, labels.size)
         if isinstance(self._base().class_weight, dict):  # of labels, where trees have class ids
@@ -201,13 +204,12 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         interrupted = self._grow(trees, seeds, rows, votes, classes)
         if self.patience is not None and votes is not None:
             trees = trees[: votes.best]
-        frozen = self._freeze(trees, classes, sparse=bool(sp.issparse(X)))
-        self.classes_ = classes  # from here on nothing fails
+        self.classes_ = classes
         self.sparse_input_ = bool(sp.issparse(X))
         self.drawn_from_ = drawn_from
         self.estimators_ = trees
         self.history_ = [] if votes is None else votes.history
-        self._frozen = ([tree.tree_ for tree in trees], frozen)
+        self._trained_with = training_summary(self)
         self._find_oob_error()
         if interrupted:
             warnings.warn(f"interrupted: {len(trees)} tree(s) are kept", stacklevel=2)
@@ -325,7 +327,6 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         if features is not None:
             tree.tree_ = with_features(tree.tree_, features, n_features)
             tree.n_features_in_ = n_features
-        del tree._frozen  # of class ids, and the forest has its own
         return tree
 
     def _draws(self, seed: int, rows: WeightedRows) -> AnyArray:
@@ -357,14 +358,14 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         """
         check_is_fitted(self)
         n = len(self.estimators_)
-        whole = isinstance(n_estimators, Integral) and not isinstance(n_estimators, bool)
-        if not whole or not 1 <= n_estimators <= n:
+        if not is_whole(n_estimators) or not 1 <= n_estimators <= n:
             raise ValueError(f"n_estimators must be an integer in 1..{n}, got {n_estimators!r}")
         out = copy.copy(self)
         out.estimator = None if self.estimator is None else clone(self.estimator)
         out.n_estimators = int(n_estimators)
         out.estimators_ = self.estimators_[:n_estimators]
         out.history_ = self.history_[:n_estimators]
+        out._trained_with = training_summary(out)
         if hasattr(self, "oob_error_"):
             out._find_oob_error()
         return out
@@ -374,21 +375,11 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         check_is_fitted(self)
         return float(sum(tree.mean_flops(X) for tree in self.estimators_))
 
-    @property
-    def _predictor(self) -> FrozenTree:
-        """The frozen form of the trees, made when it is first needed."""
-        check_is_fitted(self)
-        cached = self.__dict__.get("_frozen")
-        trees = [tree.tree_ for tree in self.estimators_]
-        if cached is None or list(map(id, cached[0])) != list(map(id, trees)):
-            frozen = self._freeze(self.estimators_, self.classes_, sparse=self.sparse_input_)
-            cached = (trees, frozen)
-            self._frozen = cached
-        return cached[1]
+    def _trees(self) -> tuple[Tree, ...]:
+        return tuple(tree.tree_ for tree in self.estimators_)
 
-    def _freeze(
-        self, trees: list[BaseTaoClassifier], classes: AnyArray, *, sparse: bool
-    ) -> FrozenTree:
+    def _packed_form(self) -> FrozenTree:
+        trees = self.estimators_
         forest = Forest.of([tree.tree_ for tree in trees])
         backoffs = [tree.backoff_ for tree in trees if tree.backoff_ is not None]
         if len(backoffs) not in (0, len(trees)):
@@ -400,12 +391,12 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             pack(
                 forest,
                 Outside.of(forest, backoff, epsilon),
-                sparse=sparse,
+                sparse=self.sparse_input_,
                 n_trees=len(trees),
             ),
-            classes,
+            self.classes_,
             feature_names=None if names is None else [str(name) for name in names],
-            summary=training_summary(self),
+            summary=self._training(),
         )
 
     # -- files -------------------------------------------------------------------------------------
@@ -447,9 +438,6 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             tree._restore(own, description["fitted"], model)
             self.estimators_.append(tree)
         self._find_oob_error()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}
 
 
 def _tree_seeds(random_state: Any, n: int) -> list[int]:

@@ -3,53 +3,58 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from itertools import pairwise
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import OFFSET, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
-from thinleaf.arrays.checks import as_weights, check_top_k, class_ids, ids_of_rows
+from thinleaf._dtypes import OFFSET, PARAM, AnyArray, IndexArray, ParamArray
+from thinleaf._version import __version__
+from thinleaf.arrays.checks import as_weights, class_ids, ids_of_rows
 from thinleaf.arrays.rows import (
     Rows,
     as_rows,
     mean_square_norm,
     n_features_of,
     n_rows_of,
-    rows_between,
 )
-from thinleaf.estimators._base.classifier import SparseInputClassifier
-from thinleaf.estimators._base.label_tree_files import save_classifier
+from thinleaf.estimators._base.classifier import (
+    SparseInputClassifier,
+    all_or_nothing,
+    made_once,
+)
 from thinleaf.estimators._base.progress import EpochLines
-from thinleaf.estimators._base.tao_classifier import seed_sequence
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.storable import (
+    Storable,
+    json_parameters,
+    plain_parameters,
+)
+from thinleaf.estimators._base.training_rows import check_labels, checked_training
 from thinleaf.execution import executor_for
 from thinleaf.labeltree import fixed_trees as kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
+from thinleaf.labeltree.frozen import FrozenLabelTree, Training
 from thinleaf.labeltree.kernels.embedding import embed_rows
-from thinleaf.labeltree.kernels.words import predict_text
 from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.model import LabelTreeModel
+from thinleaf.labeltree.predictor import LabelTreePredictor
 from thinleaf.labeltree.show import tree_text
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
 from thinleaf.labeltree.training import Assigning, Schedule, train
-from thinleaf.labeltree.word_features import Pooling, WordFeatures, normalized
+from thinleaf.labeltree.word_features import Pooling, WordFeatures, is_text, text_list
 
 FixedKind = Literal["ordered", "huffman", "balanced", "clustering"]
 TreeKind = Literal["learned", FixedKind]
 _PROTOTYPE_DIM = 64
-_MIN_PIECE = 256
-"""Rows that are worth a thread."""
 
 
-class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc]
+class LabelTreeClassifier(SparseInputClassifier, Storable):
     """A tree over labels with a softmax at each node, on embeddings of the input.
 
     A row is the sum of the embeddings of its features, weighted by their values; a text is the mean
@@ -196,6 +201,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> LabelTreeClassifier:
@@ -218,7 +224,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         importance: ParamArray | None = None
         if sample_weight is not None:
             X, y, importance = _weighted(X, y, sample_weight)
-        rows, labels, scale, features, names = self._read(X, y)
+        rows, labels, scale, features = self._read(X, y)
         classes = np.unique(labels)
         ids = class_ids(classes, labels)
         learned = isinstance(self.tree, str) and self.tree == "learned"
@@ -237,12 +243,6 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
             trained = train(model, rows, ids, schedule, assigning, rng, executor, lines, importance)
         _check_finite(trained.model)
         quality = node_quality(trained.model.tree, trained.statistics)
-        # all at once, so that a fit which fails or is interrupted leaves what there was
-        for name in ("n_features_in_", "feature_names_in_"):
-            if name in names:
-                setattr(self, name, names[name])
-            elif hasattr(self, name):
-                delattr(self, name)
         self.features_ = features
         self.classes_ = classes
         self.model_ = trained.model
@@ -251,12 +251,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         self.quality_ = quality
         return self
 
-    # -- predictions -------------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return a label for each row or text; ``search`` says how it is found."""
-        (ids,) = self._in_pieces(X, lambda rows: (self._best(rows),))
-        return self.classes_[ids]
+    # -- looking at it -----------------------------------------------------------------------------
 
     def mean_flops(self, X: Any) -> float:
         """Return the mean number of multiplications for a prediction, as ``search`` finds it.
@@ -264,58 +259,8 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         A row's representation takes d for each of its terms, a node that is visited d for each of
         its outputs.
         """
-        rows = self._rows(X)
+        rows = self._predictor.as_rows(self._rows(X))
         return self.model_.mean_flops(rows, greedy=self.search == "greedy")
-
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
-        """Return the ``k`` most probable labels, best first, and their probabilities.
-
-        Branch and bound: exact, without computing the probabilities of all labels.
-
-        Returns
-        -------
-        labels, probabilities : ndarray of shape (n_rows, k)
-        """
-        check_is_fitted(self)
-        check_top_k(k, self.classes_.size)
-        labels, scores = self._in_pieces(X, lambda rows: self.model_.topk(rows, int(k)))
-        return self.classes_[labels], np.exp(scores.astype(np.float64))
-
-    def predict_proba(self, X: Any) -> AccumArray:
-        """Return the probability of every label; rows sum to one."""
-        out: AccumArray = np.exp(self.predict_log_proba(X))
-        out /= out.sum(axis=1, keepdims=True)
-        return out
-
-    def predict_log_proba(self, X: Any) -> AccumArray:
-        """Return the logarithm of :meth:`predict_proba`, without underflow."""
-        (out,) = self._in_pieces(X, lambda rows: (self.model_.log_proba(rows),))
-        return out.astype(np.float64)
-
-    def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
-        """Return the probability of one given label for each row."""
-        rows = self._rows(X)
-        ids = ids_of_rows(self.classes_, y, n_rows_of(rows))
-        return np.exp(self.model_.label_log_proba(rows, ids).astype(np.float64))
-
-    def predict_one(self, text: str) -> Any:
-        """Return the label of one text, as fast as that goes."""
-        features = getattr(self, "features_", None)
-        if features is None:
-            check_is_fitted(self)
-            raise ValueError("predict_one is for models of texts; this one was fitted to rows")
-        if not isinstance(text, str):
-            raise ValueError(f"a text must be a string, got {text!r}")
-        model = self.model_
-        content = np.frombuffer(normalized(text), dtype=np.uint8)
-        label = predict_text(
-            content, features.ngrams, features.n_buckets, features.pooling == "mean",
-            self.search == "greedy", features.keys, features.ids,
-            model.U, model.weights, model.bias, model.tree.children, self._depth,
-        )  # fmt: skip
-        return self.classes_[label]
-
-    # -- looking at it -----------------------------------------------------------------------------
 
     def inspect(self, X: Any = None, y: npt.ArrayLike | None = None) -> NodeQuality:
         """Return J_n, balancedness β and purity α of every node (paper 004, section 5).
@@ -336,7 +281,7 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
 
     def node_statistics(self, X: Any, y: npt.ArrayLike) -> Statistics:
         """Return SumProbas and Counts of some rows, for :meth:`quality_of`."""
-        rows = self._rows(X)
+        rows = self._predictor.as_rows(self._rows(X))
         return self.model_.statistics(rows, ids_of_rows(self.classes_, y, n_rows_of(rows)))
 
     def quality_of(self, parts: Iterable[Statistics]) -> NodeQuality:
@@ -361,62 +306,59 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
         return tree_text(self.model_.tree, names, self.class_count_, self.quality_, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file that :func:`thinleaf.load_estimator` gives this estimator back from."""
-        check_is_fitted(self)
-        save_classifier(self, path)
+        """Write a file that :func:`thinleaf.load` and :func:`thinleaf.load_estimator` open."""
+        plain_parameters(self, given_tree=not isinstance(self.tree, str))  # or say what cannot be
+        self.freeze().save(path)
 
     # -- shared steps ------------------------------------------------------------------------------
 
     def _read(self, X: Any, y: npt.ArrayLike) -> _Input:
         if not is_text(X):
-            unfitted = type(self)(**self.get_params(deep=False))  # gets what validation sets
-            X, labels = validate_data(unfitted, X, y, accept_sparse="csr", dtype=PARAM)
-            _check_labels(labels)
-            names = {name: value for name, value in vars(unfitted).items() if name.endswith("_in_")}
+            X, labels = checked_training(self, X, y)
             rows = as_rows(X)
             square = mean_square_norm(rows)
-            return _Input(rows, labels, 1.0 / np.sqrt(square) if square > 0.0 else 1.0, None, names)
+            return _Input(rows, labels, 1.0 / np.sqrt(square) if square > 0.0 else 1.0, None)
+        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit to rows
+            self.__dict__.pop(name, None)
         texts, labels = list(X), np.asarray(y)
         if labels.shape != (len(texts),):
             raise ValueError(f"there are {len(texts)} texts, but y has shape {labels.shape}")
-        _check_labels(labels)
+        check_labels(labels)
         features = WordFeatures(self.ngrams, self.n_buckets, self.min_count, self.pooling)
-        return _Input(features.fit_transform(texts), labels, 1.0, features, {})
+        return _Input(features.fit_transform(texts), labels, 1.0, features)
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        if self.features_ is None:
-            return as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM))
-        none = hasattr(X, "__len__") and getattr(X, "ndim", 1) == 1 and len(X) == 0
-        if not none and not is_text(X):
-            raise ValueError("this model was fitted to texts: give a list of strings")
-        return self.features_.transform(X)
+        return super()._rows(X) if self.features_ is None else text_list(X)
 
-    def _best(self, rows: Rows) -> IndexArray:
-        if self.search == "greedy":
-            return self.model_.descend(rows)
-        return self.model_.topk(rows, 1)[0][:, 0]
+    @property
+    def _predictor(self) -> LabelTreePredictor:
+        """What predicts, made when it is first needed."""
+        model = getattr(self, "model_", None)
+        if model is None:
+            check_is_fitted(self)
+        greedy = self.search == "greedy"
+        return made_once(
+            self,
+            (model, greedy),
+            lambda: LabelTreePredictor(self.model_, self.classes_, self.features_, greedy=greedy),
+        )
 
-    def _in_pieces(
-        self, X: Any, function: Callable[[Rows], tuple[AnyArray, ...]]
-    ) -> tuple[AnyArray, ...]:
-        """Return arrays of all rows; several threads make parts of them if there are many rows."""
+    def _frozen_form(self) -> FrozenLabelTree:
         check_is_fitted(self)
-        if self.n_jobs in (None, 1):
-            return function(self._rows(X))
-        part: Callable[[tuple[int, int]], Rows]
-        if self.features_ is not None and is_text(X):
-            texts = list(X)
-            n_rows, part = len(texts), lambda cut: self._rows(texts[slice(*cut)])
-        else:
-            rows = self._rows(X)
-            n_rows, part = n_rows_of(rows), lambda cut: rows_between(rows, *cut)
-        with executor_for(self.n_jobs) as executor:
-            n_pieces = 4 * executor.n_workers if executor.n_workers > 1 else 1
-            n_pieces = max(1, min(n_pieces, n_rows // _MIN_PIECE))
-            cuts = np.linspace(0, n_rows, n_pieces + 1).astype(int).tolist()
-            done = executor.map(lambda cut: function(part(cut)), list(pairwise(cuts)))
-        return tuple(np.concatenate(parts) for parts in zip(*done, strict=True))
+        names = getattr(self, "feature_names_in_", None)
+        parameters = json_parameters(self) | {"search": self.search}
+        if not isinstance(self.tree, str):
+            parameters["tree"] = None  # the model has it
+        return FrozenLabelTree(
+            self.model_,
+            self.classes_,
+            Training(parameters, self.history_, self.quality_, self.class_count_),
+            words=self.features_,
+            greedy=self.search == "greedy",
+            feature_names=None if names is None else [str(name) for name in names],
+            summary={"estimator": type(self).__name__, "thinleaf": __version__},
+        )
 
     def _first_tree(
         self,
@@ -443,18 +385,6 @@ class LabelTreeClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore
             return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), arity, rng)
         return kinds.balanced(n_labels, arity, rng if kind == "balanced" else None)
 
-    @property
-    def _depth(self) -> int:
-        cached = self.__dict__.get("_search_depth")
-        if cached is None or cached[0] is not self.model_:
-            cached = (self.model_, self.model_.tree.depth)
-            self._search_depth = cached
-        return int(cached[1])
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_search_depth"}
-
 
 class _Input(NamedTuple):
     """What ``fit`` was given, as training takes it."""
@@ -464,26 +394,6 @@ class _Input(NamedTuple):
     scale: float
     """What rows are to be multiplied by."""
     features: WordFeatures | None
-    names: dict[str, Any]
-    """Attributes of scikit-learn's validation: number and names of the features."""
-
-
-def is_text(X: Any) -> bool:
-    """Whether input is a sequence of strings, of which some may be missing, rather than of rows."""
-    if isinstance(X, str):
-        raise ValueError("give a list of texts, not one string")
-    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or len(X) == 0:
-        return False
-    return isinstance(next((x for x in X if not (x is None or isinstance(x, float))), None), str)
-
-
-def _check_labels(labels: AnyArray) -> None:
-    if labels.ndim == 1 and labels.dtype.kind == "U" and labels.size:
-        return  # strings are classes: to sort them once more would take time
-    try:
-        check_classification_targets(labels)
-    except TypeError as error:  # they cannot be sorted
-        raise ValueError(f"labels must all be integers or all be strings: {error}") from error
 
 
 def _weighted(

@@ -27,8 +27,9 @@ from thinleaf._dtypes import (
     ParamArray,
 )
 from thinleaf.arrays.checks import check_top_k
+from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.label_tree_files import save_language_model
-from thinleaf.estimators._base.tao_classifier import seed_sequence
+from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.labeltree import fixed_trees as kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
 from thinleaf.labeltree.bilinear import Contexts, LogBilinear
@@ -160,6 +161,7 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self, sequences: Iterable[str | Sequence[str]], y: Any = None
     ) -> LabelTreeLanguageModel:
@@ -198,7 +200,6 @@ class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
         if isinstance(output, TreeOutput):
             quality = node_quality(output.tree, output.memory.statistics)
             output.forget()
-        # all at once, so that a fit which fails or is interrupted leaves what there was
         self._set_vocabulary(vocabulary, counts)
         self.core_, self.output_ = core, output
         self.history_, self.quality_ = history, quality
@@ -419,7 +420,7 @@ def _contexts(lines: list[list[str]], id_of: Mapping[str, int], n_context: int) 
 def _check_finite(core: LogBilinear, output: Output) -> None:
     arrays = [core.U, core.R]
     if isinstance(output, TreeOutput):
-        arrays += [output.model.weights, output.model.bias]
+        arrays += [output.nodes.weights, output.nodes.bias]
     if not all(np.isfinite(array).all() for array in arrays):
         raise ValueError("training diverged: lower learning_rate")
 

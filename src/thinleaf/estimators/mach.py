@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from numbers import Integral
 from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import AccumArray
-from thinleaf.arrays.rows import Rows, mean_square_norm
+from thinleaf.arrays.rows import mean_square_norm
 from thinleaf.baselines.mach import Mach, Merge, as_probabilities, draw_buckets
+from thinleaf.baselines.scoring import ScoringPredictor
+from thinleaf.estimators._base.classifier import SparseInputClassifier, all_or_nothing
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, penalty_of
-from thinleaf.estimators._base.scoring import BaseScoringClassifier
-from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE, seed_sequence
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE
 from thinleaf.estimators._base.training_rows import read_training, warn_unsolved
 from thinleaf.execution import executor_for
 from thinleaf.softmaxtree.solvers.problem import Precision
@@ -24,7 +28,7 @@ _FLOOR = 1e-3
 """No class has less than this share of what all would have if they had the same probability."""
 
 
-class MACHClassifier(BaseScoringClassifier):
+class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc]
     """R softmaxes over B buckets of classes, merged as in a count-min sketch.
 
     A model of K classes has R·B outputs instead of K: smaller and faster to train where K is large.
@@ -112,6 +116,7 @@ class MACHClassifier(BaseScoringClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> MACHClassifier:
@@ -152,8 +157,9 @@ class MACHClassifier(BaseScoringClassifier):
         """Return the mean multiplications of a prediction, those of all softmaxes."""
         return self.model_.mean_flops(self._rows(X))
 
-    def _scores(self, X: Rows) -> AccumArray:
-        return self.model_.scores(X, self.merge)
-
-    def _as_probabilities(self, scores: AccumArray) -> AccumArray:
-        return as_probabilities(scores, _FLOOR / self.classes_.size)
+    @property
+    def _predictor(self) -> ScoringPredictor:
+        check_is_fitted(self)
+        scores = partial(self.model_.scores, merge=self.merge)
+        floored = partial(as_probabilities, floor=_FLOOR / self.classes_.size)
+        return ScoringPredictor(self.classes_, self.n_features_in_, scores, floored, self.nbytes_)

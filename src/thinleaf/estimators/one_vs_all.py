@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from thinleaf.baselines.linear import one_vs_all
+from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
 from thinleaf.estimators._base.tao_classifier import ROUTER_RIDGE
 from thinleaf.estimators._base.training_rows import warn_unsolved
@@ -86,6 +87,7 @@ class OneVsAllClassifier(BaseLinearClassifier):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> OneVsAllClassifier:

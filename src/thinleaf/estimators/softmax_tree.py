@@ -14,8 +14,10 @@ from sklearn.utils._param_validation import Interval
 
 from thinleaf._dtypes import INDEX, IndexArray
 from thinleaf.arrays.rows import CSR
+from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.progress import SweepBar
-from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, seed_sequence
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
 from thinleaf.execution import Executor, executor_for
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
@@ -190,6 +192,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         self.max_sweeps = max_sweeps
         self.warm_start = warm_start
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> SoftmaxTreeClassifier:

@@ -1,7 +1,7 @@
 """The log-bilinear language model (paper 004, section 6): contexts, and what is trained of them.
 
 A context of T words is represented by r = Σ_k R_k U_w(t-k). What comes after it is the business of
-an output layer: ``outputs.TreeOutput`` or ``outputs.FlatOutput``.
+an output layer: ``output_layers``' ``TreeOutput`` or ``FlatOutput``.
 """
 
 from __future__ import annotations

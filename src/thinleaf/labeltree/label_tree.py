@@ -2,7 +2,7 @@
 
 Nodes are numbered 0, 1, … with the root first and parents before children. An entry of ``children``
 below ``n_nodes`` is a node, ``n_nodes + label`` is the leaf of a label, and ``NO_CHILD`` a branch
-that nothing is assigned to. How a tree is made is for ``kinds`` and ``assign``.
+that nothing is assigned to. How a tree is made is for ``fixed_trees`` and ``assign``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, AnyArray, BoolArray, IndexArray, OffsetArray
+from thinleaf.arrays.ragged import offsets
 from thinleaf.labeltree.kernels.paths import fill_paths, node_depths
 
 
@@ -64,7 +65,7 @@ class LabelTree:
         depth = np.zeros(n_nodes, dtype=INDEX)
         node_depths(parent, depth)
         sizes = depth[parent[n_nodes:]] + 1 if n_nodes else np.zeros(n_labels, dtype=INDEX)
-        path_ptr = np.concatenate([[0], np.cumsum(sizes, dtype=OFFSET)]).astype(OFFSET)
+        path_ptr = offsets(sizes)
         if max_entries is not None and path_ptr[-1] > max_entries:
             raise LabelTreeError(f"the paths have {path_ptr[-1]} nodes in all: too many")
         nodes = np.empty(path_ptr[-1], dtype=INDEX)
@@ -120,7 +121,7 @@ class LabelTree:
         """
         entries = np.argsort(self.path_nodes, kind="stable").astype(OFFSET)
         counts = np.bincount(self.path_nodes, minlength=self.n_nodes)
-        return np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET), entries
+        return offsets(counts), entries
 
     def entry_labels(self) -> IndexArray:
         """Return the label that each path entry belongs to."""

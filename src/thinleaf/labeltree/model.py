@@ -5,8 +5,8 @@ Labels are numbers here; their names are for the estimators.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -22,41 +22,24 @@ ABSENT = np.float32(-1e30)
 
 
 @dataclass(frozen=True, eq=False)
-class LabelTreeModel:
-    """p(label | x) = ∏ g_n(f(x)) along the path of the label, with f(x) = scale · Σ x_f U_f.
+class LabelTreeNodes:
+    """p(label | r) = ∏ g_n(r) along the path of the label: a tree, and a softmax at each node.
 
     Attributes
     ----------
     tree : LabelTree
-    U : ndarray of shape (n_features, dim)
-        Embeddings.
     weights : ndarray of shape (n_nodes, n_outputs, dim)
     bias : ndarray of shape (n_nodes, n_outputs)
         A node has an output for each child; in a binary tree it has one, the score of the second
         child over the first.
-    scale : float
-        What rows are multiplied by.
     """
 
     tree: LabelTree
-    U: ParamArray
     weights: ParamArray
     bias: ParamArray
-    scale: float = 1.0
 
-    @classmethod
-    def start(
-        cls, tree: LabelTree, n_features: int, dim: int, rng: np.random.Generator, scale: float
-    ) -> LabelTreeModel:
-        """Return the model that training starts from: fastText's, random U and zero nodes."""
-        U = rng.random((n_features, dim), dtype=PARAM)
-        U -= np.float32(0.5)
-        U *= np.float32(2.0 / dim)
-        weights = np.zeros((tree.n_nodes, n_outputs(tree), dim), dtype=PARAM)
-        return cls(tree, U, weights, initial_bias(tree), scale)
-
-    def rebuilt(self, tree: LabelTree, origin: IndexArray) -> LabelTreeModel:
-        """Return the model with a new tree, whose nodes keep the parameters of their origin.
+    def rebuilt(self, tree: LabelTree, origin: IndexArray) -> Self:
+        """Return the same with a new tree, whose nodes keep the parameters of their origin.
 
         In a tree wider than binary, a label that has moved takes those of its leaf along, as far as
         they differ from the mean of the node.
@@ -75,58 +58,94 @@ class LabelTreeModel:
             moves.carry(self.bias, bias, self.tree.present)
         else:
             bias[known] = self.bias[origin[known]]
-        return LabelTreeModel(tree, self.U, weights, bias, self.scale)
+        return replace(self, tree=tree, weights=weights, bias=bias)
+
+    @property
+    def _embedding(self) -> tuple[ParamArray | None, float]:
+        """U and scale of rows, or None if rows are representations already."""
+        return None, 1.0
 
     # -- predictions -------------------------------------------------------------------------------
 
     def topk(self, X: Rows, k: int) -> tuple[IndexArray, ParamArray]:
         """Return the k most probable labels of each row, best first, and log-probabilities."""
+        return self._search(X, k)[:2]
+
+    def _search(self, X: Rows, k: int) -> tuple[IndexArray, ParamArray, int]:
+        """Return labels, scores and how many nodes were visited for all rows."""
+        U, scale = self._embedding
         shape = (n_rows_of(X), min(k, self.tree.n_labels))
         labels, scores = np.empty(shape, dtype=INDEX), np.empty(shape, dtype=PARAM)
-        kernels.topk_rows(
-            X, self.scale, self.U, self.weights, self.bias, self.tree.children, self.tree.depth,
+        n_visited = kernels.topk_rows(
+            X, scale, U, self.weights, self.bias, self.tree.children, self.tree.depth,
             labels, scores,
         )  # fmt: skip
-        return labels, scores
+        return labels, scores, n_visited
 
     def descend(self, X: Rows) -> IndexArray:
         """Return the label at the end of each row's greedy path."""
+        U, scale = self._embedding
         labels = np.empty(n_rows_of(X), dtype=INDEX)
-        kernels.descend_rows(
-            X, self.scale, self.U, self.weights, self.bias, self.tree.children, labels
-        )
+        kernels.descend_rows(X, scale, U, self.weights, self.bias, self.tree.children, labels)
         return labels
-
-    def mean_flops(self, X: Rows, *, greedy: bool) -> float:
-        """Return the mean number of multiplications for the best label of a row."""
-        n_rows = n_rows_of(X)
-        n_entries = X.indices.size if isinstance(X, CSR) else np.count_nonzero(X)
-        if greedy:
-            n_visited = int(self.tree.depths[self.descend(X)].sum())
-        else:
-            labels, scores = np.empty((n_rows, 1), dtype=INDEX), np.empty((n_rows, 1), dtype=PARAM)
-            n_visited = kernels.topk_rows(
-                X, self.scale, self.U, self.weights, self.bias, self.tree.children,
-                self.tree.depth, labels, scores,
-            )  # fmt: skip
-        dim, n_scores = self.U.shape[1], n_outputs(self.tree)
-        return float(dim * (n_entries + n_scores * n_visited) / max(n_rows, 1))
 
     def log_proba(self, X: Rows) -> ParamArray:
         """Return the log-probability of every label, of shape (n_rows, n_labels)."""
+        U, scale = self._embedding
         out = np.empty((n_rows_of(X), self.tree.n_labels), dtype=PARAM)
-        kernels.proba_rows(X, self.scale, self.U, self.weights, self.bias, self.tree.children, out)
+        kernels.proba_rows(X, scale, U, self.weights, self.bias, self.tree.children, out)
         return out
 
     def label_log_proba(self, X: Rows, y: IndexArray) -> ParamArray:
         """Return the log-probability of one label of each row (equation 5)."""
+        U, scale = self._embedding
         out = np.empty(n_rows_of(X), dtype=PARAM)
         tree = self.tree
         kernels.label_logp_rows(
-            X, self.scale, y, self.U, self.weights, self.bias,
+            X, scale, y, U, self.weights, self.bias,
             tree.path_ptr, tree.path_nodes, tree.path_branches, tree.arity, out,
         )  # fmt: skip
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTreeModel(LabelTreeNodes):
+    """Nodes over representations f(x) = scale · Σ x_f U_f of rows.
+
+    Attributes
+    ----------
+    U : ndarray of shape (n_features, dim)
+        Embeddings.
+    scale : float
+        What rows are multiplied by.
+    """
+
+    U: ParamArray
+    scale: float = 1.0
+
+    @classmethod
+    def start(
+        cls, tree: LabelTree, n_features: int, dim: int, rng: np.random.Generator, scale: float
+    ) -> LabelTreeModel:
+        """Return the model that training starts from: fastText's, random U and zero nodes."""
+        U = rng.random((n_features, dim), dtype=PARAM)
+        U -= np.float32(0.5)
+        U *= np.float32(2.0 / dim)
+        return cls(tree, *initial_parameters(tree, dim), U, scale)
+
+    @property
+    def _embedding(self) -> tuple[ParamArray | None, float]:
+        return self.U, self.scale
+
+    def mean_flops(self, X: Rows, *, greedy: bool) -> float:
+        """Return the mean number of multiplications for the best label of a row."""
+        n_entries = X.indices.size if isinstance(X, CSR) else np.count_nonzero(X)
+        if greedy:
+            n_visited = int(self.tree.depths[self.descend(X)].sum())
+        else:
+            n_visited = self._search(X, 1)[2]
+        dim, n_scores = self.U.shape[1], n_outputs(self.tree)
+        return float(dim * (n_entries + n_scores * n_visited) / max(n_rows_of(X), 1))
 
     def statistics(self, X: Rows, y: IndexArray) -> Statistics:
         """Return SumProbas and Counts of some rows."""
@@ -182,6 +201,11 @@ class Moves(NamedTuple):
 def n_outputs(tree: LabelTree) -> int:
     """Return how many scores a node has."""
     return tree.arity if tree.arity > 2 else 1
+
+
+def initial_parameters(tree: LabelTree, dim: int) -> tuple[ParamArray, ParamArray]:
+    """Return weights and biases of nodes that know nothing."""
+    return np.zeros((tree.n_nodes, n_outputs(tree), dim), dtype=PARAM), initial_bias(tree)
 
 
 def initial_bias(tree: LabelTree) -> ParamArray:

@@ -13,10 +13,9 @@ import numpy as np
 from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray, ParamArray
 from thinleaf.labeltree.assign import Criterion, assign_labels
 from thinleaf.labeltree.bilinear import LogBilinear
-from thinleaf.labeltree.kernels import search as search
 from thinleaf.labeltree.kernels.batch_steps import ascend, train_batch
 from thinleaf.labeltree.label_tree import LabelTree
-from thinleaf.labeltree.model import LabelTreeModel, Moves, initial_bias, n_outputs
+from thinleaf.labeltree.model import LabelTreeNodes, Moves, initial_parameters
 from thinleaf.labeltree.statistics import Statistics
 
 
@@ -55,8 +54,7 @@ class TreeOutput:
 
     Parameters
     ----------
-    model : LabelTreeModel
-        Its rows are representations already: U is the identity.
+    nodes : LabelTreeNodes
     max_depth : int or None
         Of the trees that it is re-assigned to.
     criterion : {"log_likelihood", "probability"}
@@ -67,14 +65,14 @@ class TreeOutput:
 
     def __init__(
         self,
-        model: LabelTreeModel,
+        nodes: LabelTreeNodes,
         max_depth: int | None = None,
         criterion: Criterion = "log_likelihood",
         inertia: float = 1.0,
     ) -> None:
         self.max_depth, self.inertia = max_depth, inertia
         self.criterion: Criterion = criterion
-        self.model = model
+        self.nodes = nodes
         self._memory: _Memory | None = None
 
     @classmethod
@@ -87,25 +85,21 @@ class TreeOutput:
         inertia: float = 1.0,
     ) -> TreeOutput:
         """Return what training starts from: nodes that know nothing."""
-        weights = np.zeros((tree.n_nodes, n_outputs(tree), dim), dtype=PARAM)
-        model = LabelTreeModel(tree, np.eye(dim, dtype=PARAM), weights, initial_bias(tree))
-        return cls(model, max_depth, criterion, inertia)
+        nodes = LabelTreeNodes(tree, *initial_parameters(tree, dim))
+        return cls(nodes, max_depth, criterion, inertia)
 
     @property
     def tree(self) -> LabelTree:
         """The tree as it is now."""
-        return self.model.tree
+        return self.nodes.tree
 
     @property
     def memory(self) -> _Memory:
         """What training remembers, from its first step on."""
         if self._memory is None:
-            model = self.model
-            self._memory = _Memory(
-                np.zeros_like(model.weights),
-                np.zeros_like(model.bias),
-                Statistics.zeros(model.tree, model.U.shape[1]),
-            )
+            weights, bias = self.nodes.weights, self.nodes.bias
+            statistics = Statistics.zeros(self.tree, weights.shape[2])
+            self._memory = _Memory(np.zeros_like(weights), np.zeros_like(bias), statistics)
         return self._memory
 
     def forget(self) -> None:
@@ -119,7 +113,7 @@ class TreeOutput:
         delta = np.empty_like(R)
         tree, (weight_squares, bias_squares, statistics) = self.tree, self.memory
         loss = train_batch(
-            R, y, rate, collect, self.model.weights, self.model.bias,
+            R, y, rate, collect, self.nodes.weights, self.nodes.bias,
             weight_squares, bias_squares,
             tree.path_ptr, tree.path_nodes, tree.path_branches,
             statistics.sum_probas, statistics.counts,
@@ -135,39 +129,29 @@ class TreeOutput:
         tree, origin, statistics = assign_labels(
             self.tree,
             statistics,
-            self.model.weights,
-            self.model.bias,
+            self.nodes.weights,
+            self.nodes.bias,
             criterion=self.criterion,
             max_depth=self.max_depth,
             inertia=self.inertia,
         )
         moves = Moves.of(self.tree, tree, origin)
-        self.model = self.model.rebuilt(tree, origin)
+        self.nodes = self.nodes.rebuilt(tree, origin)
         self._memory = _Memory(
             _kept(weight_squares, origin, moves), _kept(bias_squares, origin, moves), statistics
         )
 
     def label_log_proba(self, R: ParamArray, y: IndexArray) -> ParamArray:
         """Return the log-probability of one word of each row."""
-        out = np.empty(y.size, dtype=PARAM)
-        tree = self.tree
-        search.path_logp(
-            R, y, self.model.weights, self.model.bias,
-            tree.path_ptr, tree.path_nodes, tree.path_branches, tree.arity, out,
-        )  # fmt: skip
-        return out
+        return self.nodes.label_log_proba(R, y)
 
     def log_proba(self, R: ParamArray) -> ParamArray:
         """Return the log-probability of every word."""
-        return self.model.log_proba(R)
+        return self.nodes.log_proba(R)
 
     def topk(self, R: ParamArray, k: int) -> tuple[IndexArray, ParamArray]:
         """Return the k most probable words, by branch and bound."""
-        shape = (R.shape[0], min(k, self.tree.n_labels))
-        labels, scores = np.empty(shape, dtype=INDEX), np.empty(shape, dtype=PARAM)
-        tree, weights, bias = self.tree, self.model.weights, self.model.bias
-        search.topk_points(R, weights, bias, tree.children, tree.depth, labels, scores)
-        return labels, scores
+        return self.nodes.topk(R, k)
 
 
 class FlatOutput:

@@ -11,51 +11,58 @@ from typing import Any
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AnyArray, ParamArray
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AnyArray
+from thinleaf.arrays.checks import require
 from thinleaf.labeltree.bilinear import LogBilinear
 from thinleaf.labeltree.label_tree import LabelTree
-from thinleaf.labeltree.model import ABSENT, LabelTreeModel, n_outputs
+from thinleaf.labeltree.model import ABSENT, LabelTreeNodes, n_outputs
 from thinleaf.labeltree.statistics import NodeQuality
 from thinleaf.labeltree.word_features import WordFeatures
 
 _MEAN_DEPTH = 1000
 """Paths of labels may not be longer on average: a small file could else ask for any memory."""
+VERSION = 1
+"""Of the format."""
 _NODES = {"children": INDEX, "weights": PARAM, "bias": PARAM}
 _QUALITY = {name: INDEX if name == "n_labels" else ACCUM for name in NodeQuality._fields}
 _WORDS = ("ngrams", "n_buckets", "min_count", "pooling")
 _MAX_NGRAMS = 10
 
 
-def node_arrays(model: LabelTreeModel, quality: NodeQuality) -> dict[str, AnyArray]:
+NODE_ARRAYS = {f"nodes.{name}" for name in _NODES} | {f"nodes.quality.{name}" for name in _QUALITY}
+"""The names of what :func:`node_arrays` returns."""
+
+
+def node_arrays(nodes: LabelTreeNodes, quality: NodeQuality) -> dict[str, AnyArray]:
     """Return the tree, the parameters of its nodes, and how good its splits are."""
-    arrays = {"children": model.tree.children, "weights": model.weights, "bias": model.bias}
+    arrays = {"children": nodes.tree.children, "weights": nodes.weights, "bias": nodes.bias}
     figures = {f"quality.{name}": array for name, array in quality._asdict().items()}
     return {f"nodes.{name}": array for name, array in (arrays | figures).items()}
 
 
 def nodes_of(
-    arrays: Mapping[str, AnyArray], n_labels: int, U: ParamArray, scale: float = 1.0
-) -> tuple[LabelTreeModel, NodeQuality]:
+    arrays: Mapping[str, AnyArray], n_labels: int, dim: int
+) -> tuple[LabelTreeNodes, NodeQuality]:
     """Return what :func:`node_arrays` was called on; ``ValueError`` if that cannot be.
 
     Parameters
     ----------
     arrays : mapping
     n_labels : int
-    U : ndarray of shape (n_features, dim)
-    scale : float
+    dim : int
+        Length of the representations.
     """
     children, weights, bias = (taken(arrays, f"nodes.{k}", t) for k, t in _NODES.items())
     tree = LabelTree.build(children, n_labels, max_entries=_MEAN_DEPTH * n_labels)
     shape = (tree.n_nodes, n_outputs(tree))
-    _require(bias.shape == shape, f"bias must have shape {shape}")
-    _require(weights.shape == (*shape, U.shape[1]), f"weights must be {U.shape[1]} for each bias")
+    require(bias.shape == shape, f"bias must have shape {shape}")
+    require(weights.shape == (*shape, dim), f"weights must be {dim} for each bias")
     absent = np.zeros(shape, dtype=bool) if tree.arity == 2 else ~tree.present
-    _require(bool(np.all(bias[absent] == ABSENT)), "a branch that leads nowhere has a probability")
+    require(bool(np.all(bias[absent] == ABSENT)), "a branch that leads nowhere has a probability")
     quality = {k: taken(arrays, f"nodes.quality.{k}", t, finite=False) for k, t in _QUALITY.items()}
     for name, array in quality.items():
-        _require(array.shape == (tree.n_nodes,), f"{name} must be one for each node")
-    return LabelTreeModel(tree, U, weights, bias, scale), NodeQuality(**quality)
+        require(array.shape == (tree.n_nodes,), f"{name} must be one for each node")
+    return LabelTreeNodes(tree, weights, bias), NodeQuality(**quality)
 
 
 def word_arrays(features: WordFeatures) -> tuple[dict[str, AnyArray], dict[str, Any]]:
@@ -66,18 +73,18 @@ def word_arrays(features: WordFeatures) -> tuple[dict[str, AnyArray], dict[str, 
 
 def words_of(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> WordFeatures:
     """Return what :func:`word_arrays` was called on; ``ValueError`` if that cannot be."""
-    _require(set(metadata) == set(_WORDS), f"words must have {', '.join(_WORDS)}")
+    require(set(metadata) == set(_WORDS), f"words must have {', '.join(_WORDS)}")
     ngrams, n_buckets, min_count = (metadata[name] for name in _WORDS[:3])
-    _require(type(ngrams) is int and 1 <= ngrams <= _MAX_NGRAMS, "ngrams is out of range")
-    _require(type(n_buckets) is int and 1 <= n_buckets < 2**62, "n_buckets is out of range")
-    _require(type(min_count) is int and min_count >= 1, "min_count is out of range")
-    _require(metadata["pooling"] in ("mean", "sum"), "unknown pooling")
+    require(type(ngrams) is int and 1 <= ngrams <= _MAX_NGRAMS, "ngrams is out of range")
+    require(type(n_buckets) is int and 1 <= n_buckets < 2**62, "n_buckets is out of range")
+    require(type(min_count) is int and min_count >= 1, "min_count is out of range")
+    require(metadata["pooling"] in ("mean", "sum"), "unknown pooling")
     keys = taken(arrays, "words.keys", OFFSET).view(np.uint64)
-    _require(keys.ndim == 1 and keys.size < 2**30, "there are too many terms")
-    _require(bool(np.all(keys[1:] > keys[:-1])), "terms must ascend")
-    _require(keys.size == 0 or keys[0] > 0, "a term is empty")
+    require(keys.ndim == 1 and keys.size < 2**30, "there are too many terms")
+    require(bool(np.all(keys[1:] > keys[:-1])), "terms must ascend")
+    require(keys.size == 0 or keys[0] > 0, "a term is empty")
     of_ngrams = keys[keys % np.uint64(2) == 1]
-    _require(bool(np.all(of_ngrams < np.uint64(2 * n_buckets))), "a term lies beyond the buckets")
+    require(bool(np.all(of_ngrams < np.uint64(2 * n_buckets))), "a term lies beyond the buckets")
     return WordFeatures(ngrams, n_buckets, min_count, metadata["pooling"]).with_terms(keys)
 
 
@@ -91,8 +98,8 @@ def context_of(
 ) -> LogBilinear:
     """Return what :func:`context_arrays` was called on; ``ValueError`` if that cannot be."""
     U, R = taken(arrays, "context.U", PARAM), taken(arrays, "context.R", PARAM)
-    _require(U.shape == (n_words + 1, dim), f"U must have shape {(n_words + 1, dim)}")
-    _require(R.shape == (n_context, dim, dim), f"R must have shape {(n_context, dim, dim)}")
+    require(U.shape == (n_words + 1, dim), f"U must have shape {(n_words + 1, dim)}")
+    require(R.shape == (n_context, dim, dim), f"R must have shape {(n_context, dim, dim)}")
     return LogBilinear(U, R)
 
 
@@ -103,12 +110,7 @@ def taken(
     if name not in arrays:
         raise ValueError(f"array {name!r} is missing")
     array = arrays[name]
-    _require(array.dtype == dtype, f"{name} must be {np.dtype(dtype)}, is {array.dtype}")
+    require(array.dtype == dtype, f"{name} must be {np.dtype(dtype)}, is {array.dtype}")
     if finite and array.dtype.kind == "f":
-        _require(bool(np.isfinite(array).all()), f"{name} has NaN or infinity")
+        require(bool(np.isfinite(array).all()), f"{name} has NaN or infinity")
     return array.copy()
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thinleaf._dtypes import INDEX, OFFSET, AnyArray
+from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import CSR, Rows, as_matrix
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.kernels.partition import count_path_products
@@ -35,7 +36,7 @@ def mean_flops(tree: Tree, X: Rows, reach: Reach | None = None) -> float:
             ptr, features, counts, scratch, out,
         )  # fmt: skip
         return float(out.mean())
-    totals = np.concatenate([[0], np.cumsum(counts)])
+    totals = offsets(counts)
     own = totals[ptr[1:]] - totals[ptr[:-1]]
     return float(own @ reach.sizes / reach.rows.size)
 
@@ -112,7 +113,7 @@ def _weights_per_feature(tree: Tree) -> tuple[AnyArray, AnyArray, AnyArray]:
             features.append(router.features)
             counts.append((router.weights != 0.0).astype(INDEX))
         sizes.append(features[-1].size)
-    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+    ptr = offsets(sizes)
     return (
         np.concatenate(features).astype(INDEX),
         ptr,

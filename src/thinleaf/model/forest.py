@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +20,14 @@ from thinleaf._dtypes import (
     IndexArray,
     ParamArray,
 )
-from thinleaf.arrays.rows import ranges
+from thinleaf.arrays.checks import is_whole
+from thinleaf.arrays.ragged import offsets, ranges
 from thinleaf.model.packing import PackedTree
 from thinleaf.model.probability import Backoff
-from thinleaf.model.tree import Leaf, Router, Tree, TreeError, pointers
+from thinleaf.model.tree import Leaf, Router, Tree, TreeError
+
+if TYPE_CHECKING:
+    from thinleaf.model.frozen import FrozenTree
 
 # -- before packing --------------------------------------------------------------------------------
 
@@ -111,13 +116,13 @@ class Forest:
 
     def backoff(self, backoffs: Sequence[Backoff]) -> Backoff:
         """Return the back-offs of the trees as that of the forest, with one prior for all."""
-        first = pointers([backoff.ids.size for backoff in backoffs])[:-1]
+        first = offsets([backoff.ids.size for backoff in backoffs])[:-1]
         begin = self._gather([b.ptr[:-1] + at for b, at in zip(backoffs, first, strict=True)])
         sizes = self._gather([np.diff(backoff.ptr) for backoff in backoffs])
         taken = ranges(begin, sizes)
         joined = Backoff(
             self._gather([backoff.mass for backoff in backoffs]),
-            pointers(sizes),
+            offsets(sizes),
             np.concatenate([backoff.ids for backoff in backoffs])[taken],
             np.concatenate([backoff.counts for backoff in backoffs])[taken],
             np.mean([backoff.prior for backoff in backoffs], axis=0),
@@ -126,7 +131,7 @@ class Forest:
 
     def _gather(self, of_trees: Sequence[AnyArray]) -> AnyArray:
         """Return what each tree has for its nodes, for the nodes of the forest."""
-        first = pointers([values.size for values in of_trees])
+        first = offsets([values.size for values in of_trees])
         out: AnyArray = np.concatenate(of_trees)[first[self.tree_of] + self.node_of]
         return out
 
@@ -142,6 +147,30 @@ def with_features(tree: Tree, features: IndexArray, n_features: int) -> Tree:
 
 
 # -- after packing ---------------------------------------------------------------------------------
+
+
+def prefix(model: FrozenTree, n_trees: int) -> FrozenTree:
+    """Return the first trees of a frozen forest as a model.
+
+    See :meth:`thinleaf.FrozenTree.prefix`.
+    """
+    if not is_whole(n_trees) or not 1 <= n_trees <= model.n_trees:
+        raise ValueError(f"n_trees must be an integer in 1..{model.n_trees}, got {n_trees!r}")
+    if n_trees == model.n_trees:
+        return model
+    model.check()
+    return model.replaced(
+        packed=first_trees(model.packed, int(n_trees)),
+        sections={name: part for name, part in model.sections.items() if name != "training"},
+        summary=model.summary | {"trees": int(n_trees)},
+        checked=True,
+    )
+
+
+def prefixes(model: FrozenTree) -> list[FrozenTree]:
+    """Return the first 1, 2, 4, … trees of a frozen forest, and all of them."""
+    sizes = {2**i for i in range(model.n_trees.bit_length())} | {model.n_trees}
+    return [prefix(model, n_trees) for n_trees in sorted(sizes)]
 
 
 def first_trees(packed: PackedTree, n_trees: int) -> PackedTree:
@@ -191,7 +220,7 @@ def _routers(packed: PackedTree, nodes: AnyArray) -> dict[str, AnyArray]:
     kept = number[packed.router_idx] >= 0
     feature = np.repeat(np.arange(packed.n_features), np.diff(packed.router_ptr))
     return out | {
-        "router_ptr": pointers(np.bincount(feature[kept], minlength=packed.n_features)),
+        "router_ptr": offsets(np.bincount(feature[kept], minlength=packed.n_features)),
         "router_idx": number[packed.router_idx[kept]],
         "router_val": packed.router_val[kept],
     }
@@ -202,4 +231,4 @@ def _ragged(packed: PackedTree, ptr_name: str, items: AnyArray, *names: str) -> 
     ptr = getattr(packed, ptr_name)
     sizes = np.diff(ptr)[items]
     taken = ranges(ptr[items], sizes)
-    return {ptr_name: pointers(sizes)} | {name: getattr(packed, name)[taken] for name in names}
+    return {ptr_name: offsets(sizes)} | {name: getattr(packed, name)[taken] for name in names}

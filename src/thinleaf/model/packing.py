@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,9 +25,11 @@ from thinleaf._dtypes import (
     OffsetArray,
     ParamArray,
 )
+from thinleaf.arrays.checks import is_whole, require
+from thinleaf.arrays.ragged import offsets
 from thinleaf.model.kernels.packed import ARRAYS, FLOAT16, FLOAT32, INT8
 from thinleaf.model.probability import Outside
-from thinleaf.model.tree import Leaf, Nodes, Router, TreeError, join, pointers
+from thinleaf.model.tree import Leaf, Nodes, Router, TreeError, join
 
 WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 
@@ -321,8 +324,7 @@ class PackedTree:
         state : ndarray of shape (n_leaves,) of uint8
             1 for leaves that need no check; kernels write into it.
         """
-        whole = isinstance(beam, int | np.integer) and not isinstance(beam, bool)
-        if not whole or not 1 <= beam <= _MAX_BEAM:
+        if not is_whole(beam) or not 1 <= beam <= _MAX_BEAM:
             raise ValueError(f"beam must be an integer in 1..{_MAX_BEAM}, got {beam!r}")
         number = isinstance(temperature, float | int | np.floating | np.integer)
         number &= not isinstance(temperature, bool)
@@ -427,7 +429,7 @@ def _pack_routers(tree: Nodes, sparse: bool) -> dict[str, AnyArray]:
     return {
         "dense_at": dense_at,
         "dense_val": dense_val.ravel(),
-        "router_ptr": pointers(sizes),
+        "router_ptr": offsets(sizes),
         "router_idx": idx,
         "router_val": val,
     }
@@ -465,14 +467,14 @@ def _pack_leaves(
         classes.append(leaf.classes)
         bias.append(leaf.bias)
     return {
-        "class_ptr": pointers([ids.size for ids in classes]),
+        "class_ptr": offsets([ids.size for ids in classes]),
         "class_ids": join(classes, INDEX),
         "leaf_bias": join(bias, PARAM),
-        "feat_ptr": pointers([features.size for features in feat]),
+        "feat_ptr": offsets([features.size for features in feat]),
         "feat_idx": join(feat, INDEX),
-        "block_ptr": pointers([block.size for block in dense]),
+        "block_ptr": offsets([block.size for block in dense]),
         "block": join(dense, PARAM),
-        "row_ptr": pointers(join(row_sizes, OFFSET)),
+        "row_ptr": offsets(join(row_sizes, OFFSET)),
         "slot": join(slots, _SLOT),
         "entry": join(entries, PARAM),
     }
@@ -498,9 +500,7 @@ def _rows_of(size: int, width: int) -> int:
     return size // width if size else 0
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise TreeError(message)
+_require = partial(require, error=TreeError)
 
 
 def _require_pointers(name: str, ptr: OffsetArray, n: int, n_items: int) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, AnyArray, IndexArray, OffsetArray
+from thinleaf.arrays.ragged import offsets
 from thinleaf.model.routing import Reach
 from thinleaf.model.tree import Nodes, Tree
 
@@ -64,7 +65,7 @@ class Backoff:
             sizes[node] = np.count_nonzero(~inside)
             ids.append(seen[~inside])
             counts.append(held[~inside])
-        ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET)
+        ptr = offsets(sizes)
         backoff = cls(mass, ptr, np.concatenate(ids).astype(INDEX), np.concatenate(counts), prior)
         return backoff.capped(tree)
 
@@ -196,7 +197,7 @@ class Outside:
             "outside": self.outside[leaves],
             "prior": self.prior,
             "rank": self.rank,
-            "extra_ptr": np.concatenate([[0], np.cumsum(sizes)]).astype(OFFSET),
+            "extra_ptr": offsets(sizes),
             "extra_ids": self.ids,
             "extra": self.extra,
         }

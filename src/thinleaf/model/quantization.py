@@ -1,14 +1,19 @@
-"""Packed trees with leaf weights of fewer bytes."""
+"""Packed trees with leaf weights of fewer bytes, and what that costs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from thinleaf._dtypes import PARAM, AnyArray
+from thinleaf.arrays.ragged import offsets
 from thinleaf.model.packing import WEIGHT_CODES, PackedTree, WeightType
-from thinleaf.model.tree import pointers
+
+if TYPE_CHECKING:
+    from thinleaf.model.frozen import FrozenTree
 
 
 def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
@@ -47,6 +52,22 @@ def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
     return _without_zeros(quantized)
 
 
+def report(model: FrozenTree, X: Any, y: npt.ArrayLike) -> list[dict[str, Any]]:
+    """Return error and size of a model with each type of leaf weights.
+
+    See :meth:`thinleaf.FrozenTree.quantization_report`.
+    """
+    models = [model.quantized(weights) for weights in WEIGHT_CODES]
+    return [
+        {
+            "weights": other.packed.weights,
+            "error": float(np.mean(other.predict(X) != np.asarray(y))),
+            "nbytes": other.nbytes,
+        }
+        for other in models
+    ]
+
+
 def _class_of_weights(packed: PackedTree) -> tuple[AnyArray, AnyArray]:
     """Return the position in ``class_ids`` that each weight of blocks and of rows belongs to."""
     k = np.diff(packed.class_ptr)
@@ -69,9 +90,9 @@ def _without_zeros(packed: PackedTree) -> PackedTree:
     kept_rows = is_block | (row_sizes > 0)
     return replace(
         packed,
-        feat_ptr=pointers(np.bincount(leaf_of_row[kept_rows], minlength=packed.n_leaves)),
+        feat_ptr=offsets(np.bincount(leaf_of_row[kept_rows], minlength=packed.n_leaves)),
         feat_idx=packed.feat_idx[kept_rows],
-        row_ptr=pointers(row_sizes[kept_rows]),
+        row_ptr=offsets(row_sizes[kept_rows]),
         slot=packed.slot[kept],
         entry=packed.entry[kept],
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -26,6 +26,8 @@ from thinleaf._dtypes import (
     OffsetArray,
     ParamArray,
 )
+from thinleaf.arrays.checks import require
+from thinleaf.arrays.ragged import offsets
 
 
 class TreeError(ValueError):
@@ -285,7 +287,7 @@ class Tree:
                 done = node + 1
             pieces.append(old[ptr[done] :])
             changed[name] = np.concatenate(pieces).astype(old.dtype, copy=False)
-        return changed | {ptr_name: pointers(sizes)}
+        return changed | {ptr_name: offsets(sizes)}
 
     def __repr__(self) -> str:
         """Return the shape in one line, without the arrays."""
@@ -432,9 +434,7 @@ def array_names() -> tuple[str, ...]:
     return tuple(_DTYPES)
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise TreeError(message)
+_require = partial(require, error=TreeError)
 
 
 def _require_sorted(name: str, ptr: OffsetArray, ids: IndexArray, limit: int) -> None:
@@ -446,11 +446,6 @@ def _require_sorted(name: str, ptr: OffsetArray, ids: IndexArray, limit: int) ->
     _require(bool(np.all(rises)), f"{name} must be strictly ascending within a node")
 
 
-def pointers(sizes: list[int] | AnyArray) -> OffsetArray:
-    """Return where ragged parts of these sizes begin and end."""
-    return np.concatenate([[0], np.cumsum(sizes, dtype=OFFSET)]).astype(OFFSET)
-
-
 def join(parts: list[AnyArray], dtype: type) -> AnyArray:
     """Return all parts in one array, also if there are none."""
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
@@ -458,7 +453,7 @@ def join(parts: list[AnyArray], dtype: type) -> AnyArray:
 
 def _pack_routers(routers: Sequence[Router | None]) -> dict[str, AnyArray]:
     return {
-        "router_ptr": pointers([r.features.size if r else 0 for r in routers]),
+        "router_ptr": offsets([r.features.size if r else 0 for r in routers]),
         "router_idx": join([r.features for r in routers if r], INDEX),
         "router_val": join([r.weights for r in routers if r], PARAM),
         "bias": np.array([r.bias if r else 0.0 for r in routers], dtype=PARAM),
@@ -467,11 +462,11 @@ def _pack_routers(routers: Sequence[Router | None]) -> dict[str, AnyArray]:
 
 def _pack_leaves(leaves: Sequence[Leaf | None]) -> dict[str, AnyArray]:
     return {
-        "class_ptr": pointers([leaf.classes.size if leaf else 0 for leaf in leaves]),
+        "class_ptr": offsets([leaf.classes.size if leaf else 0 for leaf in leaves]),
         "class_ids": join([leaf.classes for leaf in leaves if leaf], INDEX),
         "leaf_bias": join([leaf.bias for leaf in leaves if leaf], PARAM),
-        "feat_ptr": pointers([leaf.features.size if leaf else 0 for leaf in leaves]),
+        "feat_ptr": offsets([leaf.features.size if leaf else 0 for leaf in leaves]),
         "feat_idx": join([leaf.features for leaf in leaves if leaf], INDEX),
-        "block_ptr": pointers([leaf.weights.size if leaf else 0 for leaf in leaves]),
+        "block_ptr": offsets([leaf.weights.size if leaf else 0 for leaf in leaves]),
         "block_val": join([leaf.weights.ravel() for leaf in leaves if leaf], PARAM),
     }

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import INDEX, OFFSET, AnyArray, IndexArray, OffsetArray
+from thinleaf.arrays.ragged import offsets
 from thinleaf.kernels._jit import bare_kernel
 
 EMPTY: Final = -1
@@ -113,7 +114,7 @@ class Contents(NamedTuple):
 def contents(tables: Tables, n_owners: int) -> Contents:
     """Return what the first ``n_owners`` owners hold."""
     counts = tables.owners[:n_owners, COUNT]
-    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
+    ptr = offsets(counts)
     slots = np.empty(ptr[-1], dtype=OFFSET)
     _collect(tables, ptr, slots)
     owners = np.repeat(np.arange(n_owners), counts)

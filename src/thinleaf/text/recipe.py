@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+from thinleaf.arrays.checks import require
 from thinleaf.arrays.files import ModelFileError
 from thinleaf.datasets import ExampleReader, FeatureRows, Layout, label_array, open_examples
 from thinleaf.datasets.examples import Examples
@@ -79,8 +80,8 @@ class Recipe:
                 from thinleaf.text.features import TextFeatures
 
                 text = TextFeatures.from_arrays(sections["text"].arrays, sections["text"].metadata)
-                _require(text.n_features == n_features, "text features do not fit the model")
-            _require(
+                require(text.n_features == n_features, "text features do not fit the model")
+            require(
                 layout is None or (layout.format in TEXT_FORMATS) == (raw or text is not None),
                 "the model needs text features for a format of texts, and for no other",
             )
@@ -155,13 +156,13 @@ class Recipe:
 
 def _layout(metadata: Mapping[str, Any], n_features: int) -> Layout:
     names = {field.name for field in fields(Layout)}
-    _require(set(metadata) == names | {"version"}, f"input must have {sorted(names)}")
-    _require(metadata["version"] == VERSION, f"version {metadata['version']!r} cannot be read")
+    require(set(metadata) == names | {"version"}, f"input must have {sorted(names)}")
+    require(metadata["version"] == VERSION, f"version {metadata['version']!r} cannot be read")
     layout = Layout(**{name: metadata[name] for name in names})
-    _require(layout.format in FORMATS, f"unknown format {layout.format!r}")
-    _require(type(layout.zero_based) is bool and type(layout.hashed) is bool, "no flags")
+    require(layout.format in FORMATS, f"unknown format {layout.format!r}")
+    require(type(layout.zero_based) is bool and type(layout.hashed) is bool, "no flags")
     expected = n_features if layout.format in FEATURE_FORMATS else None
-    _require(layout.n_features == expected, "another number of features than the model has")
+    require(layout.n_features == expected, "another number of features than the model has")
     return layout
 
 
@@ -170,11 +171,6 @@ def _check_format(layout: Layout, format: str | None) -> None:
         return
     if layout.format in FEATURE_FORMATS or format in FEATURE_FORMATS:
         raise ValueError(f"the model was trained on {layout.format} lines, and takes no {format}")
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
 
 
 class KnownLabels:

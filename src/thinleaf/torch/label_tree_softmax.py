@@ -7,7 +7,6 @@ class takes along what it had at the leaf that it leaves. Optimizers keep their 
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -16,10 +15,10 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, AnyArray, IndexArray, ParamArray
-from thinleaf.arrays.checks import check_top_k
+from thinleaf.arrays.checks import check_top_k, is_whole
 from thinleaf.labeltree.assign import Criterion, assign_labels, check_depth
 from thinleaf.labeltree.fixed_trees import balanced, least_arity, n_fillers
-from thinleaf.labeltree.kernels.search import topk_points
+from thinleaf.labeltree.kernels.search import topk_rows
 from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.model import ABSENT, Moves
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
@@ -276,7 +275,8 @@ class LabelTreeSoftmax(nn.Module):
         R = np.ascontiguousarray(_array(rows), dtype=PARAM)
         labels, scores = np.empty((len(R), k), dtype=INDEX), np.empty((len(R), k), dtype=PARAM)
         weights, bias = self._arrays()
-        topk_points(R, weights, bias, self._slot_children, self._tree.depth, labels, scores)
+        children, depth = self._slot_children, self._tree.depth
+        topk_rows(R, 1.0, None, weights, bias, children, depth, labels, scores)
         found = torch.from_numpy(labels).long(), torch.from_numpy(scores)
         return found[0].to(rows.device), found[1].to(rows.device)
 
@@ -448,7 +448,7 @@ def _n_slots(n_classes: int, arity: int, max_depth: int | None, n_fixed: int) ->
 def _check_integer(name: str, value: Any, least: int, *, optional: bool = False) -> None:
     if optional and value is None:
         return
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+    if not is_whole(value) or int(value) < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import AnyArray
 from thinleaf.arrays.rows import CSR, mean_square_norm
+from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators._base.training_rows import read_training
 from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
 from thinleaf.model.tree import Tree
@@ -63,7 +64,7 @@ class BaseLinearClassifier(BaseTreeClassifier):
         self.backoff_ = None
         self.epsilon_ = 0.0
         self.history_ = history
-        self.freeze()
+        self._trained_with = training_summary(self)
 
 
 def penalty_of(l1: float, ridge: float | None, default: float) -> Penalty:

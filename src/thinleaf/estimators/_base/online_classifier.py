@@ -1,39 +1,39 @@
-"""What all online classifiers do: take a stream in pieces, count mistakes, predict, be stored."""
+"""What all online classifiers do: take a stream in pieces, count mistakes, be frozen and stored."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
-from thinleaf.arrays.checks import as_weights, check_top_k, ids_of_rows
-from thinleaf.arrays.rows import Rows, as_rows, n_rows_of
-from thinleaf.estimators._base.classifier import SparseInputClassifier
+from thinleaf.arrays.checks import as_weights, check_real
+from thinleaf.arrays.rows import Rows
+from thinleaf.estimators._base.classifier import SparseInputClassifier, all_or_nothing, go_back
 from thinleaf.estimators._base.progress import ProgressLines
-from thinleaf.estimators._base.storable import Storable, Types, check_types, training_summary
-from thinleaf.estimators._base.stream_labels import Arrivals
-from thinleaf.estimators._base.tao_classifier import seed_sequence
-from thinleaf.kernels.hashing import hash_features, hashed
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.storable import Trainable, Types, check_types, training_summary
+from thinleaf.estimators._base.training_rows import check_labels, checked_training
+from thinleaf.kernels.hashing import hash_features
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.probability import Backoff, Outside
 from thinleaf.online.growable import OnlineModel, checked, flattened, restored
 from thinleaf.online.importance import LOSSES
 from thinleaf.online.linear_models import Learning
+from thinleaf.online.predictor import OnlinePredictor, model_rows
 from thinleaf.online.progressive import ProgressiveLoss
 from thinleaf.online.scaled_rows import Stream
-from thinleaf.online.shortlist import Shortlists, spread
+from thinleaf.online.stream_labels import Arrivals
 from thinleaf.online.tables import padded
 
 Loss: TypeAlias = Literal["logistic", "squared"]
@@ -50,7 +50,7 @@ _FITTED: Types = {
 }  # fmt: skip
 
 
-class BaseOnlineClassifier(SparseInputClassifier, Storable):
+class BaseOnlineClassifier(SparseInputClassifier, Trainable):
     """Everything but the model.
 
     Attributes
@@ -100,6 +100,7 @@ class BaseOnlineClassifier(SparseInputClassifier, Storable):
 
     # -- learning ----------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Forget everything and learn rows in ``n_passes`` passes; Ctrl-C keeps what is learned.
 
@@ -163,7 +164,24 @@ class BaseOnlineClassifier(SparseInputClassifier, Storable):
         self
         """
         self._validate_params()
-        first = not hasattr(self, "arrivals_")
+        first, before = not hasattr(self, "arrivals_"), dict(vars(self))
+        try:
+            self._learn_more(X, y, classes, sample_weight, first=first)
+        except BaseException:
+            if first and ("progressive_" not in vars(self) or self.n_examples_ == 0):
+                go_back(self, before)
+            raise
+        return self
+
+    def _learn_more(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None,
+        *,
+        first: bool,
+    ) -> None:
         X, y = self._read(X, y, first=first)
         weights = as_weights(sample_weight, y.size)
         announced = y[:0] if classes is None else _announced(classes)
@@ -180,17 +198,11 @@ class BaseOnlineClassifier(SparseInputClassifier, Storable):
             self._learn(self._stream(X, y, weights), rows)
         finally:
             self.progressive_loss_ = self.progressive_.loss
-        return self
 
     def _read(self, X: Any, y: npt.ArrayLike, *, first: bool) -> tuple[Any, AnyArray]:
         """Return checked rows and labels."""
         bits = self.hash_bits if first else self.hash_bits_
-        if bits is None:
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=PARAM, reset=first)
-        else:
-            X, y = check_X_y(X, y, accept_sparse="csr", dtype=PARAM, estimator=self)
-        _check_targets(y)
-        return X, np.asarray(y)
+        return checked_training(self, X, y, reset=first, hashed=bits is not None)
 
     def _start(self, X: Any) -> None:
         """Make an empty model."""
@@ -234,13 +246,7 @@ class BaseOnlineClassifier(SparseInputClassifier, Storable):
             done += rows.size
 
     def _as_rows(self, X: Any) -> Rows:
-        if self.hash_bits_ is not None:
-            return hashed(as_rows(sp.csr_matrix(X)), self.hash_bits_)
-        if self.dense_ and sp.issparse(X):
-            return as_rows(cast("sp.csr_matrix", X).toarray())
-        if not self.dense_ and not sp.issparse(X):
-            return as_rows(sp.csr_matrix(X))
-        return as_rows(X)
+        return model_rows(X, dense=self.dense_, hash_bits=self.hash_bits_)
 
     # -- what has been learned ---------------------------------------------------------------------
 
@@ -272,111 +278,30 @@ class BaseOnlineClassifier(SparseInputClassifier, Storable):
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-        """
-        rows = self._rows(X)
-        labels: AnyArray = self.arrivals_.labels[self.model_.predict(rows)]
-        return labels
-
-    def predict_proba(self, X: Any) -> AccumArray:
-        """Return the probability of every class; rows sum to one.
-
-        The candidates of a row share a softmax of their scores; other classes get what the node has
-        seen of labels that were no candidates, in proportion to their frequency.
-
-        Returns
-        -------
-        P : ndarray of shape (n_rows, n_classes)
-            Columns in the order of ``classes_``.
-        """
-        rows = self._rows(X)
-        nodes, scores = self.model_.shortlists(rows)
-        P = np.empty((nodes.size, self.counts_.size), dtype=ACCUM)
-        for part in self._spread(nodes, scores):
-            P[part.rows] = part.outside
-            P[np.ix_(part.rows, part.candidates)] = part.inside
-        out: AccumArray = P[:, self.arrivals_.columns]
-        return out
-
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
-        """Return the ``k`` most probable classes and their probabilities, best first.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        k : int
-
-        Returns
-        -------
-        labels : ndarray of shape (n_rows, k)
-        probabilities : ndarray of shape (n_rows, k)
-            As in ``predict_proba``, without ever making that matrix.
-        """
-        rows = self._rows(X)
-        check_top_k(k, self.counts_.size)
-        nodes, scores = self.model_.shortlists(rows)
-        top = np.empty((nodes.size, k), dtype=INDEX)
-        top_p = np.empty((nodes.size, k), dtype=ACCUM)
-        for part in self._spread(nodes, scores):
-            others = part.best_others(k)
-            ids = np.concatenate([part.candidates, others])
-            p = np.empty((part.rows.size, ids.size), dtype=ACCUM)
-            p[:, : part.candidates.size] = part.inside
-            p[:, part.candidates.size :] = part.outside[others]
-            best = np.argsort(-p, axis=1, kind="stable")[:, :k]
-            top[part.rows] = ids[best]
-            top_p[part.rows] = np.take_along_axis(p, best, axis=1)
-        return self.arrivals_.labels[top], top_p
-
-    def label_proba(self, X: Any, y: npt.ArrayLike) -> AccumArray:
-        """Return the probability of one given label for each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Known labels.
-
-        Returns
-        -------
-        p : ndarray of shape (n_rows,)
-        """
-        rows = self._rows(X)
-        ids = self.arrivals_.columns[ids_of_rows(self.classes_, y, n_rows_of(rows))]
-        nodes, scores = self.model_.shortlists(rows)
-        p = np.empty(ids.size, dtype=ACCUM)
-        for part in self._spread(nodes, scores):
-            own = ids[part.rows]
-            slot = np.argmax(part.candidates == own[:, None], axis=1)
-            held = part.candidates[slot] == own
-            inside = part.inside[np.arange(own.size), slot]
-            p[part.rows] = np.where(held, inside, part.outside[own])
-        return p
+    @property
+    def _predictor(self) -> OnlinePredictor:
+        check_is_fitted(self, "arrivals_")
+        return OnlinePredictor(
+            self.model_,
+            self.arrivals_,
+            self.counts_,
+            self.n_features_in_,
+            dense=self.dense_,
+            hash_bits=self.hash_bits_,
+        )
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "arrivals_")
+        check_real(X)
         if self.hash_bits_ is None:
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM)
         else:
             X = check_array(X, accept_sparse="csr", dtype=PARAM, estimator=self)
         return self._as_rows(X)
 
-    def _spread(self, nodes: IndexArray, scores: AccumArray) -> Iterator[Shortlists]:
-        return spread(self.model_, nodes, scores, self.counts_)
-
     # -- frozen and stored -------------------------------------------------------------------------
 
-    @property
-    def _predictor(self) -> FrozenTree:
+    def _frozen_form(self) -> FrozenTree:
         check_is_fitted(self, "arrivals_")
         tree = self.model_.unrolled(self.counts_.size).with_classes(self.arrivals_.columns)
         if self.hash_bits_ is not None:
@@ -436,12 +361,5 @@ def _announced(classes: npt.ArrayLike) -> AnyArray:
     labels = np.asarray(classes)
     if labels.ndim != 1:
         raise ValueError(f"classes must have one dimension, got {labels.ndim}")
-    _check_targets(labels)
+    check_labels(labels)
     return np.unique(labels)
-
-
-def _check_targets(y: Any) -> None:
-    """Raise unless labels are of classes; that most of them are different is usual here."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The number of unique classes")
-        check_classification_targets(y)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thinleaf._dtypes import ACCUM, INDEX, AccumArray, IndexArray
+from thinleaf.arrays.ragged import offsets
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
 
 
@@ -49,12 +50,11 @@ class Votes:
     def add(self, tree: BaseTaoClassifier, unseen: IndexArray) -> None:
         """Add the votes of a tree on some rows."""
         X, y, weight = self._rows
-        P = tree.freeze().predict_proba_sparse(X[unseen])
-        del tree._frozen
+        P = tree._packed_form().predict_proba_sparse(X[unseen])
         sizes = np.zeros(y.size, dtype=P.indptr.dtype)
         sizes[unseen] = np.diff(P.indptr)
         placed = sp.csr_array(
-            (P.data, P.indices, np.concatenate([[0], np.cumsum(sizes)])), shape=self._sum.shape
+            (P.data, P.indices, offsets(sizes, sizes.dtype)), shape=self._sum.shape
         )
         self._sum = self._sum + placed
         self._seen[unseen] = True

@@ -16,7 +16,8 @@ from thinleaf._dtypes import AnyArray
 from thinleaf._version import __version__
 from thinleaf.arrays.files import ModelFileError, file_format
 from thinleaf.model.file_parts import LABEL_TREE_FORMAT, Section
-from thinleaf.model.frozen import FrozenTree, load
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.model_file import load
 from thinleaf.model.packing import WeightType
 
 _LOCAL = ("checkpoint",)
@@ -27,24 +28,13 @@ _NESTED = "estimator"
 
 
 class Storable(BaseEstimator):  # type: ignore[misc]
-    """An estimator that can be frozen and saved; subclasses say what it consists of."""
-
-    @property
-    @abstractmethod
-    def _predictor(self) -> FrozenTree:
-        """The frozen form."""
+    """An estimator that can be frozen and saved."""
 
     @abstractmethod
-    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        """Return what ``fit`` has left: arrays, and values that JSON can hold."""
+    def _frozen_form(self) -> Any:
+        """Return the frozen form, with a beam of 1."""
 
-    @abstractmethod
-    def _restore(
-        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
-    ) -> None:
-        """Take over what :meth:`_stored` returned; raise ``ValueError`` if it cannot be."""
-
-    def freeze(self, *, beam: int = 1, weights: WeightType = "float32") -> FrozenTree:
+    def freeze(self, *, beam: int = 1, weights: WeightType = "float32") -> Any:
         """Return the model in the form that is deployed: packed, immutable, without training.
 
         Parameters
@@ -56,12 +46,29 @@ class Storable(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        model : FrozenTree
+        model : FrozenTree or FrozenLabelTree
+            A label tree has neither beams nor smaller weights.
         """
-        model = self._predictor
+        model = self._frozen_form()
+        if (beam, weights) != (1, "float32") and not hasattr(model, "with_beam"):
+            raise ValueError("beam and weights are for softmax trees, not for label trees")
         if weights != "float32":
             model = model.quantized(weights)
         return model.with_beam(beam) if beam != 1 else model
+
+
+class Trainable(Storable):
+    """One whose file may hold, beside the frozen model, all that training left."""
+
+    @abstractmethod
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return what ``fit`` has left: arrays, and values that JSON can hold."""
+
+    @abstractmethod
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
+    ) -> None:
+        """Take over what :meth:`_stored` returned; raise ``ValueError`` if it cannot be."""
 
     def save(self, path: str | os.PathLike[str], *, trainable: bool = False) -> None:
         """Write the frozen model to a file that :func:`thinleaf.load` opens.
@@ -94,7 +101,7 @@ def _summary(estimator: BaseEstimator) -> dict[str, Any]:
     }
 
 
-def training_section(estimator: Storable) -> Section:
+def training_section(estimator: Trainable) -> Section:
     """Return all that :func:`load_estimator` needs, beside the frozen model."""
     arrays, fitted = estimator._stored()
     values = {name: plain(value) for name, value in fitted.items()}
@@ -127,7 +134,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
     from thinleaf.estimators._base import label_tree_files as label_files
 
     if file_format(Path(path)) == LABEL_TREE_FORMAT:
-        return label_files.read_label_tree(path).estimator
+        return label_files.read_label_tree(path)
     model = load(path)
     if "training" not in model.sections:
         raise ModelFileError(
@@ -139,7 +146,9 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
             estimator = _rebuild(model.sections["training"], model)
             if model.feature_names is not None:
                 estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
-            estimator.freeze()  # what has been restored fits together
+            again = estimator.freeze()
+            if (again.n_features, again.n_classes) != (model.n_features, model.n_classes):
+                raise ValueError("the estimator is not that of the frozen model")
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} holds no valid estimator: {error}") from error
     return estimator
@@ -215,6 +224,11 @@ def plain_parameters(
                 f"{instead}set a plain value"
             )
     return parameters
+
+
+def json_parameters(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return those parameters that JSON can hold."""
+    return {name: value for name, value in _parameters(estimator).items() if _is_json(value)}
 
 
 def _parameters(estimator: BaseEstimator) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.rows import CSR, mean_square_norm
+from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators._base.training_rows import read_training
 from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
 from thinleaf.model.probability import Backoff, tune_epsilon
@@ -185,7 +185,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
             self.backoff_ = backoff if held is None else _calibrated(backoff, tree, held)
         elif self.zero_probability == "epsilon":
             self.epsilon_ = self.epsilon or _tuned_epsilon(tree, held)
-        self.freeze()
+        self._trained_with = training_summary(self)
 
 
 def _calibrated(backoff: Backoff, tree: Tree, held: TrainingData) -> Backoff:
@@ -204,10 +204,3 @@ def _tuned_epsilon(tree: Tree, held: TrainingData | None) -> float:
     sizes = np.diff(tree.class_ptr)[leaf_of_rows(tree, reach)]
     absent: AccumArray = (held.n_classes - sizes).astype(np.float64)
     return tune_epsilon(probability, absent, held.weight)
-
-
-def seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """Return the root of all randomness of a fit; an int gives the same one each time."""
-    if isinstance(random_state, Integral):
-        return np.random.SeedSequence(int(random_state))
-    return np.random.SeedSequence(int(check_random_state(random_state).randint(2**31 - 1)))

@@ -12,13 +12,85 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_X_y, validate_data
 
-from thinleaf._dtypes import PARAM, AnyArray
-from thinleaf.arrays.checks import as_weights, class_ids
+from thinleaf._dtypes import ACCUM, PARAM, AnyArray
+from thinleaf.arrays.checks import as_weights, check_real, class_ids
 from thinleaf.arrays.rows import as_rows
 from thinleaf.softmaxtree.solvers.problem import NodeSolution
 from thinleaf.softmaxtree.tao import TrainingData, canonical
+
+
+def checked_training(
+    estimator: BaseEstimator, X: Any, y: Any, *, reset: bool = True, hashed: bool = False
+) -> tuple[Any, AnyArray]:
+    """Return rows and labels that can be trained on; ``ValueError`` says what is wrong with them.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Gets the attributes that scikit-learn's validation sets.
+    X, y
+        Of ``fit``.
+    reset : bool
+        Whether these are the first rows; else they must have the features of the first ones.
+    hashed : bool
+        Whether rows may have any number of features, since these are hashed.
+    """
+    check_real(X)
+    if y is not None:
+        _check_missing(np.asarray(y))
+    if hashed:
+        X, y = check_X_y(X, y, accept_sparse="csr", dtype=PARAM, estimator=estimator)
+    else:
+        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=PARAM, reset=reset)
+    check_labels(y)
+    return X, np.asarray(y)
+
+
+def check_labels(y: AnyArray) -> None:
+    """Raise ``ValueError`` unless labels are those of classes, and none is missing."""
+    if y.ndim == 1 and y.dtype.kind == "U" and y.size:
+        return  # strings are classes: to sort them would take time
+    _check_missing(y)
+    try:
+        with warnings.catch_warnings():  # that most labels are different is usual here
+            warnings.filterwarnings("ignore", message="The number of unique classes")
+            check_classification_targets(y)
+    except TypeError as error:  # they cannot be sorted
+        raise ValueError(f"labels must all be integers or all be strings: {error}") from error
+
+
+def _check_missing(y: AnyArray) -> None:
+    if y.dtype.kind not in "Of":
+        return
+    missing = [i for i, label in enumerate(y.ravel().tolist()) if _is_missing(label)]
+    if missing:
+        raise ValueError(
+            f"y has missing labels (None or NaN): {len(missing)}, the first in row {missing[0]}; "
+            "leave these rows out, or give them a label of their own"
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    nan = isinstance(label, float) and label != label
+    return label is None or nan or type(label).__name__ in ("NAType", "NaTType")
+
+
+def check_magnitude(X: Any) -> None:
+    """Raise ``ValueError`` if the squared length of a checked row is too large for float32."""
+    values = X.data if hasattr(X, "indptr") else X
+    largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+    limit = float(np.finfo(PARAM).max)
+    if largest**2 * X.shape[1] <= limit:
+        return
+    wide = X.astype(ACCUM)
+    squares = (wide.multiply(wide) if hasattr(X, "indptr") else np.square(wide)).sum(axis=1)
+    if np.max(squares) > limit:
+        raise ValueError(
+            f"X has values as large as {largest:.3g}, whose squares overflow in training: scale "
+            "the features, for example with sklearn.preprocessing.MaxAbsScaler"
+        )
 
 
 def read_training(
@@ -41,10 +113,8 @@ def read_training(
     known : ndarray of shape (n_classes,), optional
         Classes of an earlier fit, which is continued.
     """
-    X, labels = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=PARAM, reset=known is None
-    )
-    check_classification_targets(labels)
+    X, labels = checked_training(estimator, X, y, reset=known is None)
+    check_magnitude(X)
     weight = as_weights(sample_weight, labels.size)
     classes = np.unique(labels) if known is None else known
     ids = class_ids(classes, labels)

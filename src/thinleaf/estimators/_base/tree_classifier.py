@@ -1,25 +1,24 @@
-"""What every tree classifier does once it has a tree: predict, and be frozen and stored."""
+"""What every tree classifier does once it has a tree: be frozen, which predicts, and stored."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray
-from thinleaf.arrays.rows import Rows, as_rows
-from thinleaf.estimators._base.classifier import SparseInputClassifier
-from thinleaf.estimators._base.storable import Storable, Types, check_types, training_summary
+from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+from thinleaf.estimators._base.classifier import SparseInputClassifier, made_once
+from thinleaf.estimators._base.storable import Trainable, Types, check_types, training_summary
 from thinleaf.model.cost import mean_flops
 from thinleaf.model.file_parts import tree_arrays, tree_from_arrays
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
+from thinleaf.model.predictor import Predictor
 from thinleaf.model.probability import Backoff, Outside
 from thinleaf.model.tree import Tree
 
@@ -31,69 +30,31 @@ _OF_SOME: Types = {"best_round_": (int,), "best_sweep_": (int,), "ended_": (str,
 """Fitted attributes that are plain values, and their types."""
 
 
-class BaseFrozenClassifier(SparseInputClassifier, Storable):
+class BaseFrozenClassifier(SparseInputClassifier, Trainable):
     """Prediction through the frozen form, whatever that is made of."""
 
     classes_: AnyArray
 
-    def predict(self, X: Any) -> AnyArray:
-        """Return the most probable class of each row.
+    @abstractmethod
+    def _trees(self) -> tuple[Tree, ...]:
+        """Return what was trained: while these are the same, so is the frozen form."""
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+    @abstractmethod
+    def _packed_form(self) -> FrozenTree:
+        """Return the frozen form, made anew."""
 
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-        """
-        return self._predictor.predict(self._rows(X), n_jobs=self._n_threads)
+    def _frozen_form(self) -> FrozenTree:
+        """Return the frozen form, made when it is first needed."""
+        check_is_fitted(self)
+        return made_once(self, self._trees(), self._packed_form)
 
-    def predict_proba(self, X: Any) -> AccumArray:
-        """Return the probability of every class; rows sum to one.
+    def _training(self) -> dict[str, Any]:
+        """Return a summary of the training; parameters may have been changed since."""
+        return self.__dict__.get("_trained_with") or training_summary(self)
 
-        With many classes the result is large: prefer ``predict_topk`` or ``label_proba``.
-
-        Returns
-        -------
-        P : ndarray of shape (n_rows, n_classes)
-        """
-        return self._predictor.predict_proba(self._rows(X), n_jobs=self._n_threads)
-
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[AnyArray, AccumArray]:
-        """Return the ``k`` most probable classes and their probabilities, best first.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        k : int
-
-        Returns
-        -------
-        labels : ndarray of shape (n_rows, k)
-        probabilities : ndarray of shape (n_rows, k)
-            As in ``predict_proba``, without ever making that matrix.
-        """
-        return self._predictor.predict_topk(self._rows(X), k, n_jobs=self._n_threads)
-
-    def label_proba(self, X: Any, y: npt.ArrayLike, *, smooth: bool = True) -> AccumArray:
-        """Return the probability of one given label for each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Known labels.
-        smooth : bool
-            False leaves classes outside a leaf at zero: what coverage and the papers' perplexity
-            are computed from.
-
-        Returns
-        -------
-        p : ndarray of shape (n_rows,)
-        """
-        rows = self._rows(X)
-        return self._predictor.label_proba(rows, y, smooth=smooth, n_jobs=self._n_threads)
+    @property
+    def _predictor(self) -> Predictor:
+        return self._frozen_form()._predictor
 
     def apply(self, X: Any) -> IndexArray:
         """Return the node of the leaf that each row reaches.
@@ -102,18 +63,9 @@ class BaseFrozenClassifier(SparseInputClassifier, Storable):
         -------
         leaves : ndarray of shape (n_rows,), or (n_rows, n_trees) of a forest
         """
-        return self._predictor.apply(self._rows(X), n_jobs=self._n_threads)
-
-    # -- shared steps ------------------------------------------------------------------------------
-
-    def _rows(self, X: Any) -> Rows:
-        check_is_fitted(self)
-        return as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=PARAM))
-
-    @property
-    def _n_threads(self) -> int:
-        n_jobs = getattr(self, "n_jobs", None)
-        return int(n_jobs) if isinstance(n_jobs, Integral) else 1
+        rows, model = self._rows(X), self._frozen_form()
+        leaves = model._predictor.leaves(rows, self._n_threads)
+        return leaves[:, 0] if model.n_trees == 1 else leaves
 
 
 class BaseTreeClassifier(BaseFrozenClassifier):
@@ -148,24 +100,17 @@ class BaseTreeClassifier(BaseFrozenClassifier):
 
     # -- frozen and stored -------------------------------------------------------------------------
 
-    @property
-    def _predictor(self) -> FrozenTree:
-        """The frozen form of ``tree_``, made when it is first needed."""
-        check_is_fitted(self)
-        cached = self.__dict__.get("_frozen")
-        if cached is None or cached[0] is not self.tree_:
-            cached = (self.tree_, self._freeze())
-            self._frozen = cached
-        return cached[1]
+    def _trees(self) -> tuple[Tree, ...]:
+        return (self.tree_,)
 
-    def _freeze(self) -> FrozenTree:
+    def _packed_form(self) -> FrozenTree:
         outside = Outside.of(self.tree_, self.backoff_, self.epsilon_)
         names = getattr(self, "feature_names_in_", None)
         return FrozenTree(
             pack(self.tree_, outside, sparse=self.sparse_input_),
             self.classes_,
             feature_names=None if names is None else [str(name) for name in names],
-            summary=training_summary(self) | {"coverage": float(self.coverage_)},
+            summary=self._training() | {"coverage": float(self.coverage_)},
         )
 
     def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
@@ -196,6 +141,3 @@ class BaseTreeClassifier(BaseFrozenClassifier):
                 **{f.name: arrays[f"backoff.{f.name}"].copy() for f in fields(Backoff)}
             )
             self.backoff_.validate(self.tree_)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_frozen"}

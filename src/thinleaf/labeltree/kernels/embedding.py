@@ -13,13 +13,21 @@ from thinleaf.arrays.rows import Rows
 from thinleaf.kernels._jit import kernel
 
 
-def embed_row(X: Rows, row: int, scale: np.float32, U: ParamArray, out: ParamArray) -> None:
-    """Fill ``out`` with scale · Σ x_f U_f."""
+def embed_row(X: Rows, row: int, scale: np.float32, U: ParamArray | None, out: ParamArray) -> None:
+    """Fill ``out`` with scale · Σ x_f U_f; without U, rows are representations already."""
     raise TypeError("only called from kernels")
 
 
 @overload(embed_row, inline="always")
 def _embed_row(X, row, scale, U, out):
+    if isinstance(U, types.NoneType):
+
+        def as_it_is(X, row, scale, U, out):
+            for t in range(out.size):
+                out[t] = X[row, t]
+
+        return as_it_is
+
     if isinstance(X, types.Array):
 
         def dense(X, row, scale, U, out):

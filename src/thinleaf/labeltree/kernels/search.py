@@ -3,6 +3,8 @@
 Paper 004, section 11.1: a depth-first search that leaves out a node whose score is below that of
 the k-th best label found. Scores are logarithms of probabilities and never rise on the way down, so
 the result is exact.
+
+Rows ``X`` are embedded by ``U``; where that is None they are representations already.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -125,7 +127,7 @@ def descend(
 def topk_rows(
     X: Rows,
     scale: float,
-    U: ParamArray,
+    U: ParamArray | None,
     weights: ParamArray,
     bias: ParamArray,
     children: IndexArray,
@@ -136,7 +138,7 @@ def topk_rows(
     """Fill the k most probable labels of each row and their log-probabilities."""
     factor = np.float32(scale)
     arity = children.shape[1]
-    w = np.empty(U.shape[1], dtype=np.float32)
+    w = np.empty(weights.shape[2], dtype=np.float32)
     logp = np.empty(arity, dtype=np.float32)
     stack = np.empty(depth * (arity - 1) + 2, dtype=np.int32)
     stack_score = np.empty(stack.size, dtype=np.float32)
@@ -153,7 +155,7 @@ def topk_rows(
 def descend_rows(
     X: Rows,
     scale: float,
-    U: ParamArray,
+    U: ParamArray | None,
     weights: ParamArray,
     bias: ParamArray,
     children: IndexArray,
@@ -161,7 +163,7 @@ def descend_rows(
 ) -> None:
     """Fill the label at the end of each row's greedy path."""
     factor = np.float32(scale)
-    w = np.empty(U.shape[1], dtype=np.float32)
+    w = np.empty(weights.shape[2], dtype=np.float32)
     logp = np.empty(children.shape[1], dtype=np.float32)
     for row in range(labels.size):
         embed_row(X, row, factor, U, w)
@@ -172,7 +174,7 @@ def descend_rows(
 def proba_rows(
     X: Rows,
     scale: float,
-    U: ParamArray,
+    U: ParamArray | None,
     weights: ParamArray,
     bias: ParamArray,
     children: IndexArray,
@@ -181,7 +183,7 @@ def proba_rows(
     """Fill the log-probability of every label."""
     factor = np.float32(scale)
     n_nodes, arity = children.shape
-    w = np.empty(U.shape[1], dtype=np.float32)
+    w = np.empty(weights.shape[2], dtype=np.float32)
     logp = np.empty(arity, dtype=np.float32)
     score = np.zeros(n_nodes, dtype=np.float32)
     if n_nodes == 0:
@@ -204,7 +206,7 @@ def label_logp_rows(
     X: Rows,
     scale: float,
     y: IndexArray,
-    U: ParamArray,
+    U: ParamArray | None,
     weights: ParamArray,
     bias: ParamArray,
     path_ptr: OffsetArray,
@@ -215,7 +217,7 @@ def label_logp_rows(
 ) -> None:
     """Fill the log-probability of one label of each row (equation 5)."""
     factor = np.float32(scale)
-    w = np.empty(U.shape[1], dtype=np.float32)
+    w = np.empty(weights.shape[2], dtype=np.float32)
     logp = np.empty(arity, dtype=np.float32)
     for row in range(out.size):
         embed_row(X, row, factor, U, w)
@@ -224,48 +226,3 @@ def label_logp_rows(
             log_probas(w, path_nodes[e], weights, bias, logp)
             total += logp[path_branches[e]]
         out[row] = total
-
-
-@kernel
-def path_logp(
-    R: ParamArray,
-    y: IndexArray,
-    weights: ParamArray,
-    bias: ParamArray,
-    path_ptr: OffsetArray,
-    path_nodes: IndexArray,
-    path_branches: IndexArray,
-    arity: int,
-    out: ParamArray,
-) -> None:
-    """Fill the log-probability of one label of each representation."""
-    logp = np.empty(arity, dtype=np.float32)
-    for row in range(out.size):
-        total = np.float32(0.0)
-        for e in range(path_ptr[y[row]], path_ptr[y[row] + 1]):
-            log_probas(R[row], path_nodes[e], weights, bias, logp)
-            total += logp[path_branches[e]]
-        out[row] = total
-
-
-@kernel
-def topk_points(
-    R: ParamArray,
-    weights: ParamArray,
-    bias: ParamArray,
-    children: IndexArray,
-    depth: int,
-    labels: IndexArray,
-    scores: ParamArray,
-) -> int:
-    """Fill the k most probable labels of each representation and their log-probabilities."""
-    arity = children.shape[1]
-    logp = np.empty(arity, dtype=np.float32)
-    stack = np.empty(depth * (arity - 1) + 2, dtype=np.int32)
-    stack_score = np.empty(stack.size, dtype=np.float32)
-    n_visited = 0
-    for row in range(labels.shape[0]):
-        n_visited += search(
-            R[row], weights, bias, children, logp, stack, stack_score, labels[row], scores[row]
-        )
-    return n_visited

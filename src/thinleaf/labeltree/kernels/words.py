@@ -24,20 +24,15 @@ _EMPTY = np.uint64(0)
 
 @strict_kernel
 def hash_words(content: AnyArray, hashes: AnyArray, text_ptr: OffsetArray) -> int:
-    """Fill the hash of each word, and where each text's words begin; return their number.
-
-    ``hashes`` may have size 0: then words are only counted.
-    """
+    """Fill the hash of each word, and where each text's words begin; return their number."""
     n_words, n_texts = 0, 0
     inside = False
     h = _FNV_OFFSET
-    fill = hashes.size > 0
     for at in range(content.size):
         c = content[at]
         if c in (_SPACE, _NEWLINE):
             if inside:
-                if fill:
-                    hashes[n_words] = h
+                hashes[n_words] = h
                 n_words += 1
                 inside = False
                 h = _FNV_OFFSET

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+
+
+class _Sorted(NamedTuple):
+    classes: AnyArray
+    columns: IndexArray
+    ranks: IndexArray
+    label_list: list[Any]
 
 
 class Arrivals:
@@ -22,6 +29,7 @@ class Arrivals:
         self._ids: dict[Any, int] = {}
         self._labels = labels[:0]
         self._new: list[AnyArray] = []
+        self._sorted: _Sorted | None = None
         self.add(labels)
 
     @classmethod
@@ -49,12 +57,33 @@ class Arrivals:
     @property
     def classes(self) -> AnyArray:
         """Labels in ascending order."""
-        return self.labels[self.columns]
+        return self._in_order.classes
 
     @property
     def columns(self) -> IndexArray:
         """Class ids in the order of :attr:`classes`."""
-        return np.argsort(self.labels, kind="stable").astype(INDEX)
+        return self._in_order.columns
+
+    @property
+    def ranks(self) -> IndexArray:
+        """The place of each class id in :attr:`classes`."""
+        return self._in_order.ranks
+
+    @property
+    def label_list(self) -> list[Any]:
+        """Labels in ascending order, as Python values."""
+        return self._in_order.label_list
+
+    @property
+    def _in_order(self) -> _Sorted:
+        """The labels sorted, once for all calls until a new one arrives."""
+        if self._sorted is None:
+            columns = np.argsort(self.labels, kind="stable").astype(INDEX)
+            ranks = np.empty_like(columns)
+            ranks[columns] = np.arange(columns.size)
+            classes = self.labels[columns]
+            self._sorted = _Sorted(classes, columns, ranks, classes.tolist())
+        return self._sorted
 
     def new_among(self, *parts: AnyArray) -> AnyArray:
         """Return labels that have not arrived yet, each once, in the order in which they come.
@@ -89,6 +118,7 @@ class Arrivals:
             self._ids[label] = len(self._ids)
         if labels.size:
             self._new.append(labels)
+            self._sorted = None
 
     def ids(self, y: AnyArray) -> IndexArray:
         """Return the class ids of labels, all of which have arrived."""

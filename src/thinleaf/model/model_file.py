@@ -1,0 +1,178 @@
+"""Model files: safetensors with JSON metadata, written whole and checked before they are used.
+
+:func:`load` opens a file of any format. That of softmax trees and forests is here; others are
+listed with where their reader is, which is imported when such a file is met.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thinleaf._dtypes import AnyArray
+from thinleaf.arrays.files import (
+    ModelFileError,
+    pack_strings,
+    read_arrays,
+    typed,
+    unpack_strings,
+    write_arrays,
+)
+from thinleaf.model.file_parts import (
+    LABEL_TREE_FORMAT,
+    Section,
+    label_arrays,
+    pack_labels,
+    section_arrays,
+    unpack_labels,
+    unpack_sections,
+)
+from thinleaf.model.packing import PackedTree, array_dtypes
+
+if TYPE_CHECKING:
+    from thinleaf.model.frozen import FrozenModel, FrozenTree
+
+FORMAT = "thinleaf model"
+VERSION = 3
+"""Of files with a temperature. Those of forests are 2, other ones 1, which say neither."""
+
+READERS = {
+    FORMAT: ("thinleaf.model.model_file", "frozen_tree"),
+    LABEL_TREE_FORMAT: ("thinleaf.labeltree.frozen", "frozen_label_tree"),
+}
+"""Module and function that make a model of the arrays and metadata of a file."""
+
+
+def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Any:
+    """Open a model file.
+
+    The file is mapped into memory, not read: a large one opens in milliseconds, and processes share
+    its pages. Its structure is checked at once, each leaf when a row first reaches it. To save
+    another model under its name is safe. To change the file in place, or to copy another one over
+    it, is not: the process would end by a signal. ``mapped=False`` reads a private copy instead.
+
+    Parameters
+    ----------
+    path : path-like
+    mapped : bool
+        Whether to map the file, or to read all of it now.
+
+    Returns
+    -------
+    model : FrozenTree or FrozenLabelTree
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, or is none of ours.
+    """
+    arrays, metadata = read_arrays(Path(path), mapped=mapped)
+    try:
+        name = metadata.get("format")
+        if not isinstance(name, str) or name not in READERS:
+            raise ValueError(f"its format is not {' or '.join(map(repr, READERS))}")
+        module, function = READERS[name]
+        reader: Callable[..., FrozenModel] = getattr(import_module(module), function)
+        with np.errstate(all="ignore"):
+            return reader(arrays, metadata)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise ModelFileError(f"{path} is no valid model file: {error}") from error
+
+
+def write_model(
+    path: str | os.PathLike[str],
+    arrays: Mapping[str, AnyArray],
+    metadata: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    sections: Mapping[str, Section],
+) -> None:
+    """Write the arrays and metadata of a model, and what every model file carries beside them."""
+    about = {
+        "summary": dict(summary),
+        "sections": {name: dict(part.metadata) for name, part in sections.items()},
+    }
+    write_arrays(Path(path), {**arrays, **section_arrays(sections)}, {**metadata, **about})
+
+
+def check_version(metadata: Mapping[str, Any], newest: int) -> int:
+    """Return the format version of a file; ``ValueError`` if it cannot be read."""
+    version = metadata.get("version")
+    if type(version) is not int or not 1 <= version <= newest:
+        raise ValueError(
+            f"its format version is {version!r}, this thinleaf reads up to {newest}: "
+            "update thinleaf, or save the model again"
+        )
+    return version
+
+
+def other_sections(
+    arrays: Mapping[str, AnyArray], own: set[str], metadata: Mapping[str, Any]
+) -> dict[str, Section]:
+    """Return the sections of a file, made of the arrays that are not the model's own."""
+    others = {name: array for name, array in arrays.items() if name not in own}
+    return unpack_sections(others, typed(metadata, "sections", dict))
+
+
+def save(model: FrozenTree, path: str | os.PathLike[str]) -> None:
+    """Write a softmax tree or forest."""
+    packed, names = model.packed, model.feature_names
+    arrays = {f"tree.{name}": array for name, array in packed.arrays().items()}
+    labels, kind = pack_labels(model.labels)
+    arrays |= labels
+    if names is not None:
+        arrays |= pack_strings(names, "features")
+    metadata = {
+        "format": FORMAT,
+        "version": 1,
+        "n_features": model.n_features,
+        "n_classes": model.n_classes,
+        "sparse": packed.sparse,
+        "weights": packed.weights,
+        "beam": int(model.beam),
+        "labels": kind,
+        "feature_names": names is not None,
+    }
+    if model.n_trees > 1 or model.temperature != 1.0:
+        metadata |= {"version": 2, "n_trees": model.n_trees}
+    if model.temperature != 1.0:
+        metadata |= {"version": VERSION, "temperature": model.temperature}
+    write_model(path, arrays, metadata, model.summary, model.sections)
+
+
+def frozen_tree(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> FrozenTree:
+    """Return the softmax tree or forest of a file; ``ValueError`` if it is damaged."""
+    from thinleaf.model.frozen import FrozenTree
+
+    version = check_version(metadata, VERSION)
+    weights = typed(metadata, "weights", str)
+    if weights not in ("float32", "float16", "int8"):
+        raise ValueError(f"unknown weights {weights!r}")
+    packed = PackedTree(
+        typed(metadata, "n_features", int),
+        typed(metadata, "n_classes", int),
+        typed(metadata, "sparse", bool),
+        weights,
+        1 if version == 1 else typed(metadata, "n_trees", int),
+        **{name: arrays[f"tree.{name}"] for name in array_dtypes(weights)},
+    )
+    packed.validate()
+    named = typed(metadata, "feature_names", bool)
+    kind = typed(metadata, "labels", str)
+    own = {f"tree.{name}" for name in array_dtypes(weights)}
+    own |= label_arrays(kind)
+    own |= {"features.utf8", "features.ptr"} if named else set()
+    return FrozenTree(
+        packed,
+        unpack_labels(arrays, kind, packed.n_classes),
+        feature_names=unpack_strings(arrays, "features") if named else None,
+        beam=typed(metadata, "beam", int),
+        temperature=1.0 if version < 3 else typed(metadata, "temperature", float),
+        summary=typed(metadata, "summary", dict),
+        sections=other_sections(arrays, own, metadata),
+        checked=False,
+    )
