@@ -143,7 +143,9 @@ def test_mach_with_a_bucket_a_class_is_a_flat_softmax(kind):
     clf = MACHClassifier(K, 1, merge="min", random_state=0, **settings).fit(X, y)
     flat = FlatSoftmaxClassifier(**settings).fit(X, y)
     assert sorted(clf.model_.buckets[0]) == list(range(K))
-    np.testing.assert_allclose(clf._scores(clf._rows(X)), flat.predict_proba(X), atol=2e-3)
+    np.testing.assert_allclose(
+        clf.model_.scores(clf._rows(X), clf.merge), flat.predict_proba(X), atol=2e-3
+    )
     assert clf.mean_flops(X) == pytest.approx(flat.mean_flops(X), rel=0.05)
 
 
@@ -267,7 +269,7 @@ def test_weights_are_those_of_a_logistic_regression_on_differences():
 def test_probabilities_have_the_odds_of_the_binary_problem():
     X, y = problem(n_classes=4)
     clf = DoubleSamplingClassifier(random_state=0).fit(X, y)
-    expected = np.array([softmax(row) for row in clf._scores(clf._rows(X))])
+    expected = np.array([softmax(row) for row in clf.scorer_.scores(clf._rows(X))])
     np.testing.assert_allclose(clf.predict_proba(X), expected, rtol=1e-9)
 
 

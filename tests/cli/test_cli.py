@@ -458,6 +458,8 @@ def test_demo(monkeypatch):
     record = json.loads(done("demo", "--rows", 600, "--json", "--quiet").stdout)
     assert 0.0 < record["tree"]["error"] < 1.0
     assert record["flat_softmax"]["bytes"] > 0
+    assert "ends in .png" in wrong("demo", "--figure", "x.txt")
+    assert "does not exist" in wrong("demo", "--figure", "no/such/x.svg")
     monkeypatch.setitem(sys.modules, "simple_icd_10_cm", None)
     assert "pip install 'thinleaf[demo]'" in wrong("demo", "-q")
 

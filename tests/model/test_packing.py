@@ -30,7 +30,7 @@ from thinleaf.model.calibration import TEMPERATURES
 from thinleaf.model.packing import PackedTree, array_dtypes, pack
 from thinleaf.model.probability import Outside
 from thinleaf.model.quantization import quantize
-from thinleaf.model.routing import leaf_scores, route
+from thinleaf.model.routing import leaf_of_rows, route
 from thinleaf.model.tree import Leaf, Router, Tree, TreeError
 from thinleaf.softmaxtree.growth.prune import prune
 
@@ -150,12 +150,12 @@ def test_frozen_is_trained(sparse, kind, tree, seed):
     tree, _ = prune(tree)
     X = some_rows(seed, tree, 20)
     rows = as_rows(X, kind)
-    ptr, scores, leaves = leaf_scores(tree, rows, route(tree, rows))
+    leaves = leaf_of_rows(tree, route(tree, rows))
     model = frozen(tree, sparse=sparse)
     np.testing.assert_array_equal(model.apply(rows), leaves)
     P = model.predict_proba(rows)
     for i, leaf in enumerate(leaves.tolist()):
-        own = scores[ptr[i] : ptr[i + 1]]
+        own = reference.leaf_scores(tree.leaf(leaf), X[i])
         classes = tree.leaf(leaf).classes
         np.testing.assert_allclose(P[i, classes], reference.softmax(own), rtol=1e-12)
         assert model.predict(rows)[i] == classes[np.argmax(own)]

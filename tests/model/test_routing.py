@@ -15,7 +15,6 @@ from thinleaf.model.routing import (
     choose_child,
     leaf_losses,
     leaf_of_rows,
-    leaf_scores,
     losses,
     losses_from,
     reach_of_assignment,
@@ -96,20 +95,6 @@ def test_any_assignment_is_kept(case, seed):
 
 @both_formats
 @given(case=trees_and_rows())
-def test_scores_are_those_of_the_reached_leaf(kind, case):
-    tree, X, _ = case
-    rows = as_rows(X, kind)
-    ptr, scores, leaves = leaf_scores(tree, rows, route(tree, rows))
-    assert (ptr[0], ptr[-1]) == (0, scores.size)
-    for i, x in enumerate(X):
-        leaf = reference.leaf_of(tree, x)
-        assert leaves[i] == leaf
-        expected = reference.leaf_scores(tree.leaf(leaf), x)
-        np.testing.assert_array_equal(scores[ptr[i] : ptr[i + 1]], expected)
-
-
-@both_formats
-@given(case=trees_and_rows())
 def test_losses(kind, case):
     tree, X, y = case
     rows = as_rows(X, kind)
@@ -181,15 +166,13 @@ def test_a_batch_equals_its_rows_one_by_one(kind):
     y = rng.integers(tree.n_classes, size=40).astype(INDEX)
     rows = as_rows(X, kind)
     reach = route(tree, rows)
-    ptr, scores, leaves = leaf_scores(tree, rows, reach)
+    leaves = leaf_of_rows(tree, reach)
     cross_entropy, correct = losses(tree, rows, y, reach)
     for i in all_rows(rows):
         one = as_rows(X[[i]], kind)
         alone = route(tree, one)
-        _, one_scores, one_leaf = leaf_scores(tree, one, alone)
         one_entropy, one_correct = losses(tree, one, y[[i]], alone)
-        assert one_leaf[0] == leaves[i]
-        np.testing.assert_array_equal(one_scores, scores[ptr[i] : ptr[i + 1]])
+        assert leaf_of_rows(tree, alone)[0] == leaves[i]
         assert one_entropy[0] == cross_entropy[i]
         assert one_correct[0] == correct[i]
 
@@ -198,10 +181,11 @@ def test_dense_and_sparse_rows_agree():
     rng = np.random.default_rng(6)
     tree = random_tree(rng, n_leaves=9, n_features=8)
     X = integer_rows(rng, 60, 8)
+    y = rng.integers(tree.n_classes, size=60).astype(INDEX)
     dense, sparse = (as_rows(X, kind) for kind in FORMATS)
     for a, b in zip(
-        leaf_scores(tree, dense, route(tree, dense)),
-        leaf_scores(tree, sparse, route(tree, sparse)),
+        losses(tree, dense, y, route(tree, dense)),
+        losses(tree, sparse, y, route(tree, sparse)),
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
@@ -212,5 +196,5 @@ def test_no_rows():
     for kind in FORMATS:
         rows = as_rows(np.empty((0, tree.n_features)), kind)
         reach = route(tree, rows)
-        ptr, scores, leaves = leaf_scores(tree, rows, reach)
-        assert (ptr.tolist(), scores.size, leaves.size) == ([0], 0, 0)
+        cross_entropy, correct = losses(tree, rows, np.empty(0, dtype=INDEX), reach)
+        assert (cross_entropy.size, correct.size, leaf_of_rows(tree, reach).size) == (0, 0, 0)

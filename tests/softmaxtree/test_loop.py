@@ -13,7 +13,7 @@ from tests import reference
 from tests.strategies import FORMATS, blobs, dense_of
 from thinleaf._dtypes import INDEX
 from thinleaf.execution import SerialExecutor, executor_for
-from thinleaf.model.routing import leaf_scores, losses, route
+from thinleaf.model.routing import losses, route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree
 from thinleaf.softmaxtree.objective import Objective, Penalty
@@ -271,8 +271,8 @@ def test_a_tree_of_depth_zero_is_logistic_regression(kind, weighted):
     X = dense_of(data.X)
     theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=10000)
     theirs.fit(X, data.y, sample_weight=data.weight)
-    ptr, scores, _ = leaf_scores(result.tree, data.X, route(result.tree, data.X))
-    ours = np.array([reference.softmax(scores[a:b]) for a, b in pairwise(ptr)])
+    leaf = result.tree.leaf(0)
+    ours = np.array([reference.softmax(reference.leaf_scores(leaf, x)) for x in X])
     np.testing.assert_allclose(ours, theirs.predict_proba(X), atol=5e-3)
     their_objective = (
         -(data.weight @ np.log(theirs.predict_proba(X)[np.arange(len(X)), data.y]))

@@ -183,7 +183,7 @@ def sample(x: Any, values: Any, n_features: int) -> tuple[AnyArray, AnyArray | N
     """
     if values is not None:
         return pairs(x, values)
-    if not sp.issparse(x):
+    if not is_sparse(x):
         return dense_row(x), None
     check_real(x, "x")
     matrix = cast(Any, x)
@@ -207,4 +207,6 @@ def one_row(x: Any, values: Any, n_features: int) -> Rows:
         raise ValueError(
             f"indices must lie in 0..{n_features - 1}, and there must be as many values"
         )
+    import scipy.sparse as sp
+
     return as_rows(sp.csr_array((values, x, np.array([0, x.size])), shape=(1, n_features)))

@@ -43,6 +43,17 @@ def check_output(what: str, path: str, others: Iterable[tuple[str, str | None]] 
             raise ValueError(f"{path} is {name}: give another name")
 
 
+def check_figure(path: str) -> None:
+    """Complain before a long run about a figure that cannot be drawn or written after it."""
+    if os.path.splitext(path)[1] not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"{path}: the name of a figure ends in .png, .svg or .pdf")
+    check_output("a figure", path)
+    try:
+        import thinleaf.explain.frontier  # noqa: F401
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+
+
 def _is_same(path: str, other: str) -> bool:
     return os.path.realpath(path) == os.path.realpath(other) or (
         os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)

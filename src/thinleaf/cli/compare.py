@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from thinleaf.cli import _options as options
-from thinleaf.cli._checks import STDIN, check_inputs, check_output
+from thinleaf.cli._checks import STDIN, check_figure, check_inputs
 from thinleaf.cli._data import name_of, note_left_out, prepare_rows, read_all, source
 from thinleaf.cli._estimator import given_parameters, make_estimator
 from thinleaf.cli._output import Output, percent
@@ -177,15 +177,8 @@ def _check_files(data: str, test: str | None, held_out: float, plot: str | None)
     if test is None and not 0.0 < held_out < 1.0:
         raise ValueError(f"--held-out must be between 0 and 1, got {held_out}")
     check_inputs(data, test)
-    if plot is None:
-        return
-    if Path(plot).suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"{plot}: the name of a figure ends in .png, .svg or .pdf")
-    check_output("a figure", plot)
-    try:
-        import thinleaf.explain.frontier  # noqa: F401
-    except ImportError as error:
-        raise ValueError(str(error)) from error
+    if plot is not None:
+        check_figure(plot)
 
 
 def _read(
@@ -267,8 +260,7 @@ def _line(result: Result) -> str:
 
 
 def _draw(results: Sequence[Result], path: str, output: Output) -> None:
-    from thinleaf.arrays.replace import replace_file
-    from thinleaf.explain.frontier import plot_frontier
+    from thinleaf.explain.frontier import write_frontier
 
     points = {
         result.name: (result.figures["single_us"], result.figures["error"])
@@ -278,7 +270,5 @@ def _draw(results: Sequence[Result], path: str, output: Output) -> None:
     if not points:
         output.note("there is nothing to draw: no model has figures")
         return
-    figure: Any = plot_frontier(points).figure
-    with replace_file(path) as temporary:
-        figure.savefig(temporary, dpi=150, format=Path(path).suffix[1:])
+    write_frontier(points, Path(path), "thinleaf bench compare")
     output.note(f"wrote {path}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from thinleaf.cli import _options as options
+from thinleaf.cli._checks import check_figure
 from thinleaf.cli._output import Output
 
 
@@ -32,7 +33,7 @@ def demo(
 ) -> None:
     """Train a tree, a forest and a flat softmax on ICD-10-CM diagnosis texts; compare them."""
     if figure is not None:
-        _check_figure(Path(figure))
+        check_figure(figure)
 
     from rich.console import Console
 
@@ -49,12 +50,3 @@ def demo(
             for name, one in outcome.figures.items()
         }
         output.result(record | {"row_us": outcome.row_us}, "")
-
-
-def _check_figure(path: Path) -> None:
-    """Complain before the run if a figure that was asked for cannot be drawn or written."""
-    try:
-        from thinleaf.explain.frontier import check_figure_path
-    except ImportError as error:
-        raise ValueError(str(error)) from error
-    check_figure_path(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,9 +60,12 @@ class Evaluation:
     """
 
     def __init__(self, model: FrozenModel, top_k: int, jobs: int) -> None:
+        from thinleaf.measuring.latency import Stopwatch
+
         self._model, self._top_k, self._jobs = model, top_k, jobs
         self._n_rows = self._n_known = self._n_wrong = self._n_missed = self._n_covered = 0
-        self._loss = self._covered_loss = self._seconds = 0.0
+        self._loss = self._covered_loss = 0.0
+        self._watch = Stopwatch()
 
     def add(self, X: Any, ids: IndexArray) -> None:
         """Count rows with their classes; -1 is an unknown one."""
@@ -72,9 +74,8 @@ class Evaluation:
         model, jobs, known = self._model, self._jobs, ids >= 0
         if self._n_rows == 0:
             model.predict(X[:1])  # so that loading code is not measured
-        started = time.perf_counter()
-        labels = model.predict(X, n_jobs=jobs)
-        self._seconds += time.perf_counter() - started
+        with self._watch:
+            labels = model.predict(X, n_jobs=jobs)
         top, _ = model.predict_topk(X, self._top_k, n_jobs=jobs)
         truth = model.labels[ids]
         self._n_rows += ids.size
@@ -104,7 +105,7 @@ class Evaluation:
             "covered_perplexity": _perplexity(self._covered_loss, n_covered),
             "beam": self._model.beam,
             "temperature": self._model.temperature,
-            "us_per_row": 1e6 * self._seconds / n_rows,
+            "us_per_row": 1e6 * self._watch.seconds / n_rows,
         }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -271,14 +270,15 @@ def train(
         recipe, X = prepare_texts(reader, examples, estimator, text_settings)
     else:
         recipe, X = prepare_rows(reader, examples, text_settings, rows)
-    started = time.perf_counter()
-    interrupted = _fit(estimator, X, examples, out)
-    seconds = time.perf_counter() - started
+    from thinleaf.measuring.latency import Stopwatch
+
+    with Stopwatch() as watch:
+        interrupted = _fit(estimator, X, examples, out)
     record: dict[str, Any] = {
         "data": name_of(data),
         "rows": len(examples),
         "skipped_lines": reader.n_skipped,
-        "fit_seconds": round(seconds, 3),
+        "fit_seconds": round(watch.seconds, 3),
     }
     record |= _errors(estimator)
     frozen = _freeze(estimator, recipe, weights, trainable)

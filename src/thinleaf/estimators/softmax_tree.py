@@ -19,8 +19,10 @@ from thinleaf.estimators._base.progress import SweepBar
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
 from thinleaf.execution import Executor, executor_for
+from thinleaf.model.routing import route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.objective import Absent
 from thinleaf.softmaxtree.tao import TaoResult, TrainingData, Validation, optimise
 
@@ -227,7 +229,8 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         self.best_sweep_ = result.best_sweep
         self.ended_ = result.ended
         self.n_iter_ = len(result.history)
-        self._finish(result.tree, data, held)
+        tree, _ = prune(result.tree, route(result.tree, data.X).sizes > 0)
+        self._finish(tree, data, held)
         return self
 
     def _check_combinations(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from thinleaf.arrays.replace import replace_file
 from thinleaf.explain.axes import (
     COLOURS,
     GREY,
@@ -21,11 +22,10 @@ from thinleaf.explain.axes import (
     tidy,
 )
 
-__all__ = ["check_figure_path", "pareto_front", "plot_frontier", "write_frontier"]
+__all__ = ["pareto_front", "plot_frontier", "write_frontier"]
 
 Point = tuple[float, float]
 
-_SUFFIXES = (".png", ".svg", ".pdf")
 _MOST_NAMED = 6
 """Of more points, the names are in a legend."""
 
@@ -112,22 +112,6 @@ def _scale(ax: Axes, latencies: Sequence[float], errors: Sequence[float]) -> Non
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 
-def check_figure_path(path: Path) -> None:
-    """Complain before a long run, not after it.
-
-    Raises
-    ------
-    ValueError
-        If no figure can be written there.
-    """
-    if path.suffix not in _SUFFIXES:
-        raise ValueError(f"{path}: the name of a figure ends in .png, .svg or .pdf")
-    if not path.parent.is_dir():
-        raise ValueError(f"the directory of {path} does not exist: create it first")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is not a file that a figure could replace: name another one")
-
-
 def write_frontier(points: Mapping[str, Point], path: Path, title: str) -> None:
     """Draw points as :func:`plot_frontier` does, and write the figure.
 
@@ -139,9 +123,9 @@ def write_frontier(points: Mapping[str, Point], path: Path, title: str) -> None:
     title : str
         Of the file, in its metadata: it stands near its beginning.
     """
-    check_figure_path(path)
     metadata: dict[str, Any] = {"Title": title}
     if path.suffix == ".svg":
         metadata["Date"] = None  # so that the same figures give the same file
     figure: Any = plot_frontier(points).figure
-    figure.savefig(path, dpi=150, metadata=metadata)
+    with replace_file(path) as temporary:
+        figure.savefig(temporary, dpi=150, format=path.suffix[1:], metadata=metadata)

@@ -24,7 +24,7 @@ from thinleaf._dtypes import (
     ParamArray,
 )
 from thinleaf.arrays.rows import Rows, n_features_of, n_rows_of
-from thinleaf.model.kernels.leaf_scores import group_losses, score_groups
+from thinleaf.model.kernels.leaf_losses import group_losses
 from thinleaf.model.kernels.partition import route_rows, score_router
 from thinleaf.model.tree import Leaf, Router, Tree
 
@@ -96,28 +96,6 @@ def leaf_of_rows(tree: Tree, reach: Reach) -> IndexArray:
     leaves = leaves[np.argsort(reach.begin[leaves], kind="stable")]
     out[reach.order] = np.repeat(leaves, reach.sizes[leaves])
     return out
-
-
-def leaf_scores(tree: Tree, X: Rows, reach: Reach) -> tuple[OffsetArray, ParamArray, IndexArray]:
-    """Score the classes of the leaf that each row reaches.
-
-    Returns
-    -------
-    ptr, scores : ragged
-        Row ``i`` of ``reach.rows`` has ``scores[ptr[i]:ptr[i + 1]]``.
-    leaves : ndarray of shape (n_rows,)
-        Its leaf, whose ``class_ids`` the scores are for.
-    """
-    leaves = leaf_of_rows(tree, reach)
-    ptr = np.zeros(leaves.size + 1, dtype=OFFSET)
-    np.cumsum(np.diff(tree.class_ptr)[leaves], out=ptr[1:])
-    scores = np.empty(ptr[-1], dtype=PARAM)
-    score_groups(
-        X, reach.rows, reach.order, reach.begin, reach.end, tree.children, tree.class_ptr,
-        tree.feat_ptr, tree.feat_idx, tree.block_ptr, tree.block_val, tree.leaf_bias,
-        np.full(n_features_of(X), -1, dtype=INDEX), ptr, scores,
-    )  # fmt: skip
-    return ptr, scores, leaves
 
 
 def losses(tree: Tree, X: Rows, y: IndexArray, reach: Reach) -> tuple[AccumArray, BoolArray]:

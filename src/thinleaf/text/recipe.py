@@ -183,7 +183,7 @@ class KnownLabels:
     Examples
     --------
     >>> import numpy as np
-    >>> from thinleaf.recipe import KnownLabels
+    >>> from thinleaf.text.recipe import KnownLabels
     >>> KnownLabels(np.array([3, 12])).ids(["12", "+3", "7", "x", None])
     array([ 1,  0, -1, -1, -1], dtype=int32)
     """

@@ -18,7 +18,6 @@ from thinleaf.model.probability import Backoff, tune_epsilon
 from thinleaf.model.routing import leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init
-from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.objective import Absent, Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.tao import Settings, TrainingData
@@ -170,8 +169,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
     # -- after training ----------------------------------------------------------------------------
 
     def _finish(self, tree: Tree, data: TrainingData, held: TrainingData | None) -> None:
-        """Prune the tree and estimate what classes outside its leaves get."""
-        tree, _ = prune(tree, route(tree, data.X).sizes > 0)
+        """Take over a pruned tree, and estimate what classes outside its leaves get."""
         tree.validate()
         reach = route(tree, data.X)
         self.tree_ = tree

@@ -1,4 +1,4 @@
-"""Scoring rows that have been routed: every leaf scores its own group of rows."""
+"""Losses of rows that have been routed: every leaf scores its own group of rows."""
 
 from __future__ import annotations
 
@@ -16,42 +16,6 @@ from thinleaf.arrays.rows import Rows
 from thinleaf.kernels._jit import kernel
 from thinleaf.kernels.products import score_row
 from thinleaf.kernels.softmax import log_sum_exp
-
-
-@kernel
-def score_groups(
-    X: Rows,
-    rows: IndexArray,
-    order: IndexArray,
-    begin: IndexArray,
-    end: IndexArray,
-    children: IndexArray,
-    class_ptr: OffsetArray,
-    feat_ptr: OffsetArray,
-    feat_idx: IndexArray,
-    block_ptr: OffsetArray,
-    block_val: ParamArray,
-    leaf_bias: ParamArray,
-    position: IndexArray,
-    out_ptr: OffsetArray,
-    out: ParamArray,
-) -> None:
-    """Fill the ragged ``out``: row ``i`` has its leaf's class scores at ``out_ptr[i]``."""
-    for node in range(children.shape[0]):
-        if children[node, 0] != NO_CHILD or begin[node] == end[node]:
-            continue
-        k = class_ptr[node + 1] - class_ptr[node]
-        features = feat_idx[feat_ptr[node] : feat_ptr[node + 1]]
-        block = block_val[block_ptr[node] : block_ptr[node + 1]].reshape((features.size, k))
-        bias = leaf_bias[class_ptr[node] : class_ptr[node + 1]]
-        for r in range(features.size):
-            position[features[r]] = r
-        for p in range(begin[node], end[node]):
-            at = order[p]
-            scores = out[out_ptr[at] : out_ptr[at] + k]
-            score_row(X, rows[at], features, block, bias, position, scores)
-        for r in range(features.size):
-            position[features[r]] = -1
 
 
 @kernel
