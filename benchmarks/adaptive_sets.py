@@ -27,9 +27,9 @@ SETTINGS: dict[str, dict[str, dict]] = {
     "clinc150": {"default": {}, "wide": QUICK, "2 rounds": {"max_rounds": 2}},
     "banking77": {"default": {}, "wide": QUICK, "2 rounds": {"max_rounds": 2}},
     "naics2017": {"default": {}, "wide": QUICK, "2 rounds": {"max_rounds": 2}},
-    "wordnet_hypernym": {"default": {"max_sweeps": 5}, "wide": QUICK},
+    "wordnet_hypernym": {"5 sweeps": {"max_sweeps": 5}, "wide": QUICK},
     "omniglot": {
-        "default": {"max_sweeps": 5},
+        "5 sweeps": {"max_sweeps": 5},
         "wide": {"max_sweeps": 5, "initial_depth": 3, "leaf_ridge": 40.0},
     },
     "debian_paths": {"two sweeps": QUICK | {"max_sweeps": 2, "absent": "zero_one"}},

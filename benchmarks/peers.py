@@ -40,7 +40,7 @@ LETTER = {
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "letter": {"defaults": {}, "tuned": LETTER},
-    "fontglyph1000": {"defaults": {"max_sweeps": 5, "max_rounds": 1}},
+    "fontglyph1000": {"5 sweeps, grown once": {"max_sweeps": 5, "max_rounds": 1}},
     "novels100": {},
     "ptb": {
         "3 sweeps": {

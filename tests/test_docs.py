@@ -6,11 +6,13 @@ import ast
 import inspect
 import re
 import runpy
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from benchmarks import _report
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 from thinleaf.estimators._base import tao_classifier as tao
 
@@ -28,8 +30,11 @@ def read(page: str) -> str:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/architecture.md"])
-def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
-    """Blocks of a page share their names, as they would in one interpreter."""
+def test_code_blocks_run_in_order(page, tmp_path, monkeypatch, capsys):
+    """Blocks of a page share their names, as they would in one interpreter.
+
+    Where a page shows what they print, lines begin as shown; figures depend on the machine.
+    """
     monkeypatch.chdir(tmp_path)
     text = read(page)
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
@@ -39,6 +44,15 @@ def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
         before = text.count("\n", 0, block.start(1))  # so that errors name the line of the page
         code = compile("\n" * before + block[1], page, "exec")
         exec(code, names)
+    shown = "".join(re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    if shown:
+        printed = capsys.readouterr().out
+        assert beginnings(printed) == beginnings(shown)
+
+
+def beginnings(lines: str) -> list[str]:
+    """Return what stands before the colon of each line."""
+    return [line.partition(":")[0] for line in lines.splitlines()]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -66,6 +80,49 @@ def test_code_that_is_named_exists(page):
             found = getattr(found, part)
 
 
+NAMED_FILE = re.compile(r"`((?:[\w.]+/)*[\w.]+\.(?:py|md|toml|yaml)|(?:[\w.]+/)+)`")
+
+
+@pages
+def test_files_that_are_named_exist(page):
+    """Such as ``tao/sweep.py``: a file or a folder of the project whose path ends so."""
+    tops = ("benchmarks", "docs", "examples", "src", "tests")
+    files = [path for top in tops for path in (ROOT / top).rglob("*") if path.name != "__pycache__"]
+    ends = "\n".join(f"/{path.relative_to(ROOT)}{'/' * path.is_dir()}" for path in files)
+    ends += "".join(f"\n/{path.name}" for path in ROOT.iterdir()) + "\n/benchmarks/\n/tests/\n"
+    for name in NAMED_FILE.findall(read(page)):
+        assert f"/{name}\n" in ends, name
+
+
+def test_the_layers_are_those_that_imports_are_checked_by():
+    contracts = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    _, _, table = read("docs/architecture.md").partition("| layer | what it is |\n|---|---|\n")
+    rows = re.findall(r"^\| (`.*?`) \| ", table.partition("\n\n")[0], re.M)
+    assert [row.replace("`", "").replace(", ", " | ") for row in rows] == layers
+
+
+def test_the_table_beside_other_libraries_is_that_of_the_committed_result():
+    """Each figure is that of the row of this name, rounded; in bold are models of this library."""
+    result = _report.read("peers_icd10cm")
+    assert f"`{result.command}`" in read("README.md")
+    (part,) = result.tables
+    columns = [part.headers.index(name) for name in ("error %", "single µs", "bytes", "train s")]
+    measured = {row[0]: [row[column] for column in columns] for row in part.rows}
+    _, _, table = read("README.md").partition("| model | error % |")
+    rows = [line.split(" | ") for line in table.partition("\n\n")[0].splitlines()[2:]]
+    assert len(rows) > 8
+    for name, *cells in rows:
+        error, single, n_bytes, seconds = measured[name.strip("| *")]
+        for cell, value in zip(cells, (error, single, n_bytes / 1e6, seconds), strict=True):
+            text = cell.strip(" |").replace(",", "")
+            if isinstance(value, str):
+                assert text == value
+            else:
+                digits = len(text.partition(".")[2])
+                assert abs(float(text) - value) <= 0.5001 * 10**-digits, (name, text, value)
+
+
 ESTIMATORS = (AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier)
 
 
@@ -80,12 +137,12 @@ def defaults_in(text: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_the_defaults_in_the_readme_are_those_of_the_code(estimator):
+def test_the_defaults_in_the_guide_are_those_of_the_code(estimator):
     """A section of parameters is about the classes that its heading names, or about both."""
     parameters = inspect.signature(estimator).parameters
     names = {other.__name__ for other in ESTIMATORS}
     documented: dict[str, object] = {}
-    for section in re.split(r"^##+ ", read("README.md"), flags=re.M):
+    for section in re.split(r"^##+ ", read("docs/guide.md"), flags=re.M):
         heading = section.partition("\n")[0]
         about = set(re.findall(r"`(\w+)`", heading)) & names or names
         if estimator.__name__ in about:
@@ -101,6 +158,6 @@ def test_the_defaults_in_the_readme_are_those_of_the_code(estimator):
 def test_the_ridge_defaults_that_are_quoted_are_those_of_the_code(page):
     text = " ".join(read(page).split())
     quoted = re.findall(r"([\d.]+) and ([\d.]+) times the mean squared length", text)
-    assert quoted or page not in ("README.md", "docs/guide.md", "docs/fidelity.md")
+    assert quoted or page not in ("docs/guide.md", "docs/fidelity.md")
     for router, leaf in quoted:
         assert (float(router), float(leaf)) == (tao.ROUTER_RIDGE, tao.LEAF_RIDGE)

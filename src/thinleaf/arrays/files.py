@@ -2,8 +2,8 @@
 
 A file is read by mapping it into memory: its arrays are read-only views, and no page is touched
 before it is needed; or all of it at once. The header is checked strictly before any array is made.
-What the arrays mean is checked by whoever asked for them; nothing here knows models. No pickle is
-ever read. Where files may be written is in ``replace``.
+What the arrays mean is checked by whoever asked for them: models, label trees and checkpoints are
+written and read here alike. No pickle is ever read. Where files may be written is in ``replace``.
 """
 
 from __future__ import annotations

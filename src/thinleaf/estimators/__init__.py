@@ -1,4 +1,4 @@
-"""scikit-learn classes, one file each: the only place that validates what users give."""
+"""scikit-learn classes, one file each. They check what users train with."""
 
 from thinleaf.estimators._base.storable import load_estimator
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier

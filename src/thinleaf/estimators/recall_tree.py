@@ -18,8 +18,9 @@ from thinleaf.online.recall_tree import Settings
 class RecallTreeClassifier(BaseOnlineClassifier):
     """An online tree that leads an example to a few candidate classes, of which regressors choose.
 
-    Time for an example is logarithmic in the number of classes, in training and in prediction. The
-    tree grows as examples arrive, and new classes may appear at any time. Features need no scaling.
+    Time to learn an example grows with the logarithm of the number of classes; time to predict one
+    grows faster (``benchmarks/results/online_growth.md``). The tree grows as examples arrive, and
+    new classes may appear at any time. Features need no scaling.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """A tree packed for prediction: nodes breadth-first, each router and leaf in its best layout.
 
 Packing is one-way: :func:`pack` takes a trained :class:`~thinleaf.model.tree.Tree` and gives arrays
-that kernels read through one table of addresses. It knows nothing of labels, files or users.
+that kernels read through one table of addresses. Classes are ids here, without their labels. Arrays
+may come from a file: :meth:`PackedTree.validate` says whether kernels may read them.
 """
 
 from __future__ import annotations
