@@ -67,7 +67,7 @@ class PackedPredictor(Predictor):
         elif x.strides != _STEP:
             x = dense_row(x)
         if values is None:
-            class_id = self._of_row(self._table, x)
+            class_id: int = self._of_row(self._table, x)
         else:
             class_id = self._of_pairs(self._table, x, values)
         if class_id < 0:
