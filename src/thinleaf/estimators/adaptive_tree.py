@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 from thinleaf.arrays.replace import check_writable
 from thinleaf.arrays.rows import CSR
-from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.progress import RoundLines
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
@@ -223,24 +222,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         self.max_seconds = max_seconds
         self.checkpoint = checkpoint
 
-    @all_or_nothing
-    def fit(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> AdaptiveSoftmaxTreeClassifier:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Grow the tree."""
         self._check_combinations()
         data, classes = self._read(X, y, sample_weight)
         checkpoint = self._checkpoint(data, classes)
@@ -271,7 +254,6 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             )
         self.classes_ = classes
         self._keep(grown, data, held)
-        return self
 
     # -- steps of a fit ----------------------------------------------------------------------------
 
@@ -342,7 +324,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     def _keep(self, grown: Grown, data: TrainingData, held: TrainingData | None) -> None:
         if grown.ended == "interrupted":
             warnings.warn(
-                f"interrupted: growth ended in round {len(grown.history) - 1}", stacklevel=3
+                f"interrupted: growth ended in round {len(grown.history) - 1}", stacklevel=5
             )
         self.history_ = [asdict(record) for record in grown.history]
         self.best_round_ = best_round(grown.history)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from thinleaf._dtypes import AccumArray
 from thinleaf.baselines.double_sampling import Scorer, draw_pairs, fit_weights, joint_map
 from thinleaf.baselines.scoring import ScoringPredictor
-from thinleaf.estimators._base.classifier import SparseInputClassifier, all_or_nothing
+from thinleaf.estimators._base.classifier import SparseInputClassifier
 from thinleaf.estimators._base.one_leaf import SOLVING
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.training_rows import read_training, warn_unsolved
@@ -102,24 +102,8 @@ class DoubleSamplingClassifier(SparseInputClassifier, BaseEstimator):  # type: i
         self.max_newton = max_newton
         self.random_state = random_state
 
-    @all_or_nothing
-    def fit(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> DoubleSamplingClassifier:
-        """Draw pairs of rows and classes, and train the binary classifier.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Draw pairs of rows and classes, and train the binary classifier."""
         data, classes = read_training(self, X, y, sample_weight)
         rng = np.random.default_rng(seed_sequence(self.random_state))
         joint = joint_map(data)
@@ -131,7 +115,6 @@ class DoubleSamplingClassifier(SparseInputClassifier, BaseEstimator):  # type: i
         self.w_ = w
         self.scorer_ = joint.scorer(self.w_)
         self.classes_ = classes
-        return self
 
     @property
     def nbytes_(self) -> int:

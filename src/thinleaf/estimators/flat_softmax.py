@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf.baselines.adagrad import Steps, descend
 from thinleaf.baselines.linear import flat_softmax
-from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
 from thinleaf.estimators._base.progress import PassLines
 from thinleaf.estimators._base.seeds import seed_sequence
@@ -126,23 +125,8 @@ class FlatSoftmaxClassifier(BaseLinearClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @all_or_nothing
-    def fit(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> FlatSoftmaxClassifier:
-        """Train the softmax.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Train the softmax."""
         data, classes = self._read(X, y, sample_weight)
         tree: Tree
         with executor_for(1):  # linear algebra on one thread, so that sums are the same everywhere
@@ -166,4 +150,3 @@ class FlatSoftmaxClassifier(BaseLinearClassifier):
                 self.n_iter_ = len(records)
                 history = [asdict(record) for record in records]
         self._keep(tree, data, classes, history)
-        return self

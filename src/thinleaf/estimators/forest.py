@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 from thinleaf.arrays.checks import as_weights, class_ids, is_whole
-from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.out_of_bag import Votes, WeightedRows
 from thinleaf.estimators._base.progress import TreeLines
 from thinleaf.estimators._base.seeds import seed_sequence
@@ -156,22 +155,8 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
 
     # -- training ----------------------------------------------------------------------------------
 
-    @all_or_nothing
-    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Train the trees.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Train the trees."""
         self._check_combinations()
         trees = list(getattr(self, "estimators_", [])) if self.warm_start else []
         if len(trees) > self.n_estimators:
@@ -212,8 +197,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         self._trained_with = training_summary(self)
         self._find_oob_error()
         if interrupted:
-            warnings.warn(f"interrupted: {len(trees)} tree(s) are kept", stacklevel=2)
-        return self
+            warnings.warn(f"interrupted: {len(trees)} tree(s) are kept", stacklevel=4)
 
     def _check_drawn(self, drawn_from: dict[str, Any]) -> None:
         """Refuse to look at errors of trees that may have been trained on the rows."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from thinleaf.arrays.rows import mean_square_norm
 from thinleaf.baselines.mach import Mach, Merge, as_probabilities, draw_buckets
 from thinleaf.baselines.scoring import ScoringPredictor
-from thinleaf.estimators._base.classifier import SparseInputClassifier, all_or_nothing
+from thinleaf.estimators._base.classifier import SparseInputClassifier
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, penalty_of
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE
@@ -116,24 +116,8 @@ class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @all_or_nothing
-    def fit(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> MACHClassifier:
-        """Draw buckets and train a softmax for each repetition.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Draw buckets and train a softmax for each repetition."""
         data, classes = read_training(self, X, y, sample_weight, self.class_weight)
         rng = np.random.default_rng(seed_sequence(self.random_state))
         wanted = self.n_buckets or math.ceil(2.0 * math.sqrt(classes.size))
@@ -146,7 +130,6 @@ class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc
         warn_unsolved(solutions, self.max_newton)
         self.model_ = model
         self.classes_ = classes
-        return self
 
     @property
     def nbytes_(self) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy.typing as npt
 
 from thinleaf.baselines.linear import one_vs_all
-from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
 from thinleaf.estimators._base.tao_classifier import ROUTER_RIDGE
 from thinleaf.estimators._base.training_rows import warn_unsolved
@@ -87,23 +86,8 @@ class OneVsAllClassifier(BaseLinearClassifier):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
 
-    @all_or_nothing
-    def fit(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> OneVsAllClassifier:
-        """Train one regressor a class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Train one regressor a class."""
         data, classes = self._read(X, y, sample_weight)
         penalty = self._penalty(data, ROUTER_RIDGE)
         with executor_for(self.n_jobs) as executor:
@@ -115,4 +99,3 @@ class OneVsAllClassifier(BaseLinearClassifier):
         ]
         warn_unsolved(solutions, self.max_newton)
         self._keep(tree, data, classes, history)
-        return self

@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval
 
 from thinleaf._dtypes import INDEX, IndexArray
 from thinleaf.arrays.rows import CSR
-from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.progress import SweepBar
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
@@ -194,24 +193,8 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         self.max_sweeps = max_sweeps
         self.warm_start = warm_start
 
-    @all_or_nothing
-    def fit(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> SoftmaxTreeClassifier:
-        """Train the tree.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Train the tree."""
         self._check_combinations()
         previous = getattr(self, "tree_", None) if self.warm_start else None
         known = None if previous is None else self.classes_
@@ -222,7 +205,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
             result = self._optimise(previous, data, held, node_seed(seed, 0), executor)
         if result.ended == "interrupted":
             warnings.warn(
-                f"interrupted: the tree of sweep {result.best_sweep} is kept", stacklevel=2
+                f"interrupted: the tree of sweep {result.best_sweep} is kept", stacklevel=4
             )
         self.classes_ = classes
         self.history_ = [asdict(record) for record in result.history]
@@ -231,7 +214,6 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         self.n_iter_ = len(result.history)
         tree, _ = prune(result.tree, route(result.tree, data.X).sizes > 0)
         self._finish(tree, data, held)
-        return self
 
     def _check_combinations(self) -> None:
         super()._check_combinations()

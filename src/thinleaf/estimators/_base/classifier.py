@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from numbers import Integral
 from operator import is_not
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,8 +22,54 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 Made = TypeVar("Made")
 
 
+def all_or_nothing(fit: Fit) -> Fit:
+    """Let a fit that fails or is interrupted leave the estimator as it was before."""
+
+    @functools.wraps(fit)
+    def wrapper(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **options)
+        except BaseException:
+            go_back(self, before)
+            raise
+
+    return cast(Fit, wrapper)
+
+
+def go_back(estimator: Any, before: dict[str, Any]) -> None:
+    """Give an estimator the attributes that it had, and no others."""
+    vars(estimator).clear()
+    vars(estimator).update(before)
+
+
 class SparseInputClassifier(Predictions, ClassifierMixin):  # type: ignore[misc]
     """A classifier of dense and sparse rows, which scikit-learn validates."""
+
+    @all_or_nothing
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Train on labelled rows.
+
+        A fit that fails, or is interrupted before there is a model, leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels: integers or strings.
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+        """Train with parameters that are valid."""
+        raise NotImplementedError
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self)
@@ -53,24 +100,3 @@ def made_once(estimator: Any, parts: tuple[Any, ...], make: Callable[[], Made]) 
     if kept is None or len(kept[0]) != len(parts) or any(map(is_not, kept[0], parts)):
         kept = _MADE[estimator] = (parts, make())
     return cast(Made, kept[1])
-
-
-def all_or_nothing(fit: Fit) -> Fit:
-    """Let a fit that fails or is interrupted leave the estimator as it was before."""
-
-    @functools.wraps(fit)
-    def wrapper(self: Any, *args: Any, **options: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return fit(self, *args, **options)
-        except BaseException:
-            go_back(self, before)
-            raise
-
-    return cast(Fit, wrapper)
-
-
-def go_back(estimator: Any, before: dict[str, Any]) -> None:
-    """Give an estimator the attributes that it had, and no others."""
-    vars(estimator).clear()
-    vars(estimator).update(before)

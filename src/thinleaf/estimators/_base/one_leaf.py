@@ -44,7 +44,6 @@ class BaseLinearClassifier(BaseTreeClassifier):
     def _read(
         self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None
     ) -> tuple[TrainingData, AnyArray]:
-        self._validate_params()
         return read_training(self, X, y, sample_weight, self.class_weight)
 
     def _penalty(self, data: TrainingData, default: float) -> Penalty:

@@ -136,7 +136,7 @@ class BaseOnlineClassifier(SparseInputClassifier, Trainable):
             if self.n_examples_ < rows.size:
                 self.progressive_loss_ = self.progressive_.loss
             warnings.warn(
-                f"interrupted: {self.n_examples_} examples have been learned", stacklevel=2
+                f"interrupted: {self.n_examples_} examples have been learned", stacklevel=3
             )
         return self
 

@@ -138,5 +138,5 @@ def warn_unsolved(solutions: Sequence[NodeSolution], max_newton: int) -> None:
             f"{n_left} of {len(solutions)} problems are not solved after {max_newton} Newton "
             "steps: raise max_newton, tol or ridge",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
