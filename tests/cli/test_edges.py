@@ -334,3 +334,16 @@ def test_help_has_no_names_of_python_types(verb):
         "BOOLEAN",
     ):
         assert name not in shown
+
+
+def test_quiet_commands_compile_without_a_note():
+    code = (
+        "import os, sys; sys.argv = ['thinleaf', 'predict', 'none.thinleaf', '-q']\n"
+        "from thinleaf.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(os.environ['THINLEAF_SAY_COMPILING'])\n"
+    )
+    without = {k: v for k, v in os.environ.items() if k != "THINLEAF_SAY_COMPILING"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=without, timeout=120
+    )
+    assert done.stdout == "0\n"

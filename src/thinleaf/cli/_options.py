@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -42,8 +43,20 @@ OnError = Annotated[
     OnErrorChoice, typer.Option(help="What to do about a line that cannot be read.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to standard output.")]
+
+
+def _hush(quiet: bool) -> bool:
+    """Let code be compiled without a note; what compiles is imported later, and looks there."""
+    if quiet:
+        os.environ.setdefault("THINLEAF_SAY_COMPILING", "0")
+    return quiet
+
+
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show no progress and no notes, only results.")
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="Show no progress and no notes, only results.", callback=_hush
+    ),
 ]
 
 
