@@ -373,9 +373,10 @@ def unpruned(**params) -> SoftmaxTreeClassifier:
     """Return a classifier that leaves its tree as training made it."""
 
     class Unpruned(SoftmaxTreeClassifier):
-        def _finish(self, tree, data, held):
-            super()._finish(tree, data, held)
-            self.trained_ = tree
+        def _optimise(self, *arguments):
+            result = super()._optimise(*arguments)
+            self.trained_ = result.tree
+            return result
 
     return Unpruned(**quick(depth=None, leaf_classes=None, **params).get_params())
 

@@ -450,7 +450,7 @@ def test_a_checkpoint_is_no_model_and_a_model_no_checkpoint(tmp_path):
     with pytest.raises(ModelFileError, match="its format is not 'thinleaf model'"):
         load(tmp_path / "checkpoint")
     quick().fit(X, y).save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="is not a 'thinleaf checkpoint 1' file"):
+    with pytest.raises(ModelFileError, match="is not a 'thinleaf checkpoint 2' file"):
         adaptive(checkpoint=tmp_path / "model").fit(X, y)
 
 
