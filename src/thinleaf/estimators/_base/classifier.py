@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral
 from operator import is_not
@@ -67,9 +68,9 @@ class SparseInputClassifier(Predictions, ClassifierMixin):  # type: ignore[misc]
         self._fit(X, y, sample_weight)
         return self
 
+    @abstractmethod
     def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
         """Train with parameters that are valid."""
-        raise NotImplementedError
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self)
