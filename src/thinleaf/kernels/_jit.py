@@ -20,8 +20,9 @@ Sums in any order let inner loops use vector instructions; NaN and infinity keep
 What compiling costs, from the most to the least: a kernel that calls kernels is optimised again
 with all that they call, at every level; an ``overload`` with ``inline="always"`` is compiled alone,
 too; an assignment to a slice or an array expression is a function of its own, and some compile the
-text of an error message; a function that is inlined in two places is compiled twice. A branch on an
-argument that is None is dropped before it is compiled: that is how one kernel serves two layouts.
+text of an error message; so is ``np.dot`` without ``out``, and ``np.zeros`` or ``np.full`` where a
+loop would fill; a function that is inlined in two places is compiled twice. A branch on an argument
+that is None is dropped before it is compiled: that is how one kernel serves two layouts.
 """
 
 from __future__ import annotations

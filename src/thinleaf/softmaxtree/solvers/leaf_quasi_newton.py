@@ -53,10 +53,12 @@ def _smooth(
     top = np.empty(_BLOCK, dtype=np.float32)
     own = np.empty(_BLOCK, dtype=np.float32)
     total = np.empty(_BLOCK, dtype=np.float32)
+    product = np.empty((k, d), dtype=np.float32)
     for start in range(0, n, _BLOCK):
         size = min(_BLOCK, n - start)
         rows = X[start : start + size]
-        scores = np.dot(W, rows.T)
+        scores = np.empty((k, size), dtype=np.float32)
+        np.dot(W, rows.T, scores)
         for i in range(size):
             top[i] = -np.inf
             total[i] = 0.0
@@ -82,7 +84,7 @@ def _smooth(
             for i in range(size):
                 slope += scores[c, i]
             b_gradient[c] += slope
-        product = np.dot(scores, rows)
+        np.dot(scores, rows, product)
         for c in range(k):
             for f in range(d):
                 W_gradient[c, f] += product[c, f]
@@ -138,7 +140,9 @@ def _fill_scale(X: ParamArray, weight: ParamArray, ridge: float, k: int, scale: 
     With it, the units that features are measured in do not matter.
     """
     n, d = X.shape
-    square = np.zeros(d)
+    square = np.empty(d)
+    for f in range(d):
+        square[f] = 0.0
     mass = 0.0
     for i in range(n):
         mass += weight[i]
@@ -197,53 +201,61 @@ def quasi_newton(
     Returns the objective, the iterations, and whether the last :data:`_WINDOW` of them together
     decreased it by less than ``min_decrease``.
     """
+    size = theta.size
     n_weights = k * X.shape[1]
-    gradient = np.empty_like(theta)
-    value = _smooth(X, target, weight, ridge, theta, k, gradient) + l1 * _l1_norm(theta, n_weights)
-    scale = np.empty_like(theta)
+    scale = np.empty(size, dtype=np.float32)
     _fill_scale(X, weight, ridge, k, scale)
-    pseudo = np.empty_like(theta)
-    direction = np.empty_like(theta)
-    trial = np.empty_like(theta)
-    trial_gradient = np.empty_like(theta)
-    steps = np.empty((_MEMORY, theta.size), dtype=np.float32)
-    changes = np.empty((_MEMORY, theta.size), dtype=np.float32)
+    gradient = np.empty(size, dtype=np.float32)
+    pseudo = np.empty(size, dtype=np.float32)
+    direction = np.empty(size, dtype=np.float32)
+    trial = np.empty(size, dtype=np.float32)
+    trial_gradient = np.empty(size, dtype=np.float32)
+    steps = np.empty((_MEMORY, size), dtype=np.float32)
+    changes = np.empty((_MEMORY, size), dtype=np.float32)
     rho = np.empty(_MEMORY)
-    recent = np.full(_WINDOW, np.inf)
+    recent = np.empty(_WINDOW)
+    for m in range(_WINDOW):
+        recent[m] = np.inf
+    for j in range(size):
+        trial[j] = theta[j]
+        gradient[j] = 0.0
     newest = -1
     held = 0
-    n_iter = 0
+    value = np.inf
+    n_iter = -1  # the first trial is the start itself, so that `_smooth` is compiled once
     converged = False
     while n_iter < max_iter:
-        _pseudo_gradient(theta, gradient, l1, n_weights, pseudo)
-        for j in range(theta.size):
-            direction[j] = pseudo[j]
-        _apply_inverse_hessian(steps, changes, rho, newest, held, scale, direction)
-        for j in range(theta.size):
-            aligned = direction[j] * pseudo[j] > 0.0 or j >= n_weights or l1 == 0.0
-            direction[j] = -direction[j] if aligned else np.float32(0.0)
-        slope = _dot(direction, pseudo)
-        if not slope < 0.0:
-            if held == 0:
-                converged = True
-                break
-            held = 0  # the memory misleads: start again from the gradient
-            continue
+        if n_iter >= 0:
+            _pseudo_gradient(theta, gradient, l1, n_weights, pseudo)
+            for j in range(size):
+                direction[j] = pseudo[j]
+            _apply_inverse_hessian(steps, changes, rho, newest, held, scale, direction)
+            for j in range(size):
+                aligned = direction[j] * pseudo[j] > 0.0 or j >= n_weights or l1 == 0.0
+                direction[j] = -direction[j] if aligned else np.float32(0.0)
+            slope = _dot(direction, pseudo)
+            if not slope < 0.0:
+                if held == 0:
+                    converged = True
+                    break
+                held = 0  # the memory misleads: start again from the gradient
+                continue
         fraction = 1.0
         accepted = False
         new_value = value
         for _ in range(40):
             promised = 0.0
-            for j in range(theta.size):
-                moved = theta[j] + np.float32(fraction) * direction[j]
-                if l1 > 0.0 and j < n_weights:
-                    side = theta[j] if theta[j] != 0.0 else -pseudo[j]
-                    moved = moved if moved * side > 0.0 else np.float32(0.0)
-                trial[j] = moved
-                promised += np.float64(pseudo[j]) * (moved - theta[j])
+            if n_iter >= 0:
+                for j in range(size):
+                    moved = theta[j] + np.float32(fraction) * direction[j]
+                    if l1 > 0.0 and j < n_weights:
+                        side = theta[j] if theta[j] != 0.0 else -pseudo[j]
+                        moved = moved if moved * side > 0.0 else np.float32(0.0)
+                    trial[j] = moved
+                    promised += np.float64(pseudo[j]) * (moved - theta[j])
             new_value = _smooth(X, target, weight, ridge, trial, k, trial_gradient)
             new_value += l1 * _l1_norm(trial, n_weights)
-            if new_value <= value + _SUFFICIENT * promised:
+            if n_iter < 0 or new_value <= value + _SUFFICIENT * promised:
                 accepted = True
                 break
             fraction *= 0.5 if held > 0 else 0.25
@@ -257,19 +269,19 @@ def quasi_newton(
         slot = (newest + 1) % _MEMORY
         curved = 0.0
         square = 0.0
-        for j in range(theta.size):
+        for j in range(size):
             step = trial[j] - theta[j]
             curved += np.float64(step) * (trial_gradient[j] - gradient[j])
             square += np.float64(step) * step
         if curved > 1e-12 * square:
-            for j in range(theta.size):
+            for j in range(size):
                 steps[slot, j] = trial[j] - theta[j]
                 changes[slot, j] = trial_gradient[j] - gradient[j]
             rho[slot] = curved
             newest = slot
             held = min(held + 1, _MEMORY)
         recent[n_iter % _WINDOW] = value - new_value
-        for j in range(theta.size):
+        for j in range(size):
             theta[j] = trial[j]
             gradient[j] = trial_gradient[j]
         value = new_value

@@ -165,33 +165,42 @@ def _newton(
     delta = np.empty(w.size)
     moved_w = np.empty(w.size)
     if X is not None:
-        _row_scores(X, w, b, score)
-        hessian = np.zeros((w.size + 1, w.size + 1))
-    if columns is not None:
-        _column_scores(columns, w, b, score)
-    objective = _loss(score, target, weight) + _penalty(w, l1, ridge)
-    for step in range(max_iter):
-        for i in range(n):
-            e = exp32(-abs(score[i]))
-            p = (1.0 if score[i] >= 0.0 else e) / (1.0 + e)
-            r = p - target[i]
-            residual[i] = weight[i] * r
-            # confidently wrong rows have almost no curvature; without the floor their steps explode
-            curvature[i] = weight[i] * max(p * (1.0 - p), 0.1 * r * r) + _MIN_CURVATURE
-        for i in range(n):
-            slope[i] = residual[i]
-        for j in range(w.size):
-            delta[j] = 0.0
+        hessian = np.empty((w.size + 1, w.size + 1))
+    # first a step from zero to the start, so that what steps are made of is compiled once
+    for i in range(n):
+        score[i] = 0.0
+        slope[i] = 0.0
+    for j in range(w.size):
+        delta[j] = w[j]
+        w[j] = 0.0
+    delta_b = b
+    b = 0.0
+    objective = np.inf
+    for step in range(-1, max_iter):
         fresh = True
+        if step >= 0:
+            for i in range(n):
+                e = exp32(-abs(score[i]))
+                p = (1.0 if score[i] >= 0.0 else e) / (1.0 + e)
+                r = p - target[i]
+                residual[i] = weight[i] * r
+                # confidently wrong rows have almost no curvature: their steps would explode
+                curvature[i] = weight[i] * max(p * (1.0 - p), 0.1 * r * r) + _MIN_CURVATURE
+            for i in range(n):
+                slope[i] = residual[i]
+            for j in range(w.size):
+                delta[j] = 0.0
+            if X is not None:
+                # a step with a Hessian from before may be short for that reason alone
+                fresh = step % 2 == 0 or w.size == 0
+                if step % 2 == 0:
+                    _fill_hessian(X, curvature, ridge, hessian)
+                delta_b = _direction_by_hessian(X, residual, hessian, l1, ridge, w, delta)
+            if columns is not None:
+                delta_b = _direction_by_columns(columns, residual, curvature, l1, ridge, w, delta)
         if X is not None:
-            # a step with a Hessian from before may be short for that reason alone
-            fresh = step % 2 == 0 or w.size == 0
-            if step % 2 == 0:
-                _fill_hessian(X, curvature, ridge, hessian)
-            delta_b = _direction_by_hessian(X, residual, hessian, l1, ridge, w, delta)
             _row_scores(X, delta, delta_b, change)
         if columns is not None:
-            delta_b = _direction_by_columns(columns, residual, curvature, l1, ridge, w, delta)
             _column_scores(columns, delta, delta_b, change)
         promised = 0.0
         for i in range(n):
@@ -199,7 +208,7 @@ def _newton(
         for j in range(w.size):
             moved = w[j] + delta[j]
             promised += ridge * w[j] * delta[j] + l1 * (abs(moved) - abs(w[j]))
-        if -promised <= 0.1 * min_decrease:
+        if step >= 0 and -promised <= 0.1 * min_decrease:
             return b, objective, step, True
         fraction = 1.0
         accepted = False
@@ -209,7 +218,7 @@ def _newton(
             for j in range(w.size):
                 moved_w[j] = w[j] + fraction * delta[j]
             value = _loss(trial, target, weight) + _penalty(moved_w, l1, ridge)
-            if value <= objective + _SUFFICIENT * fraction * promised:
+            if step < 0 or value <= objective + _SUFFICIENT * fraction * promised:
                 accepted = True
                 break
             fraction *= 0.5
@@ -233,7 +242,8 @@ def _row_scores(X: ParamArray, w: AccumArray, b: float, out: AccumArray) -> None
     narrow = np.empty(w.size, dtype=np.float32)
     for j in range(w.size):
         narrow[j] = w[j]
-    product = np.dot(X, narrow)
+    product = np.empty(out.size, dtype=np.float32)
+    np.dot(X, narrow, product)
     for i in range(out.size):
         out[i] = product[i] + b
 
@@ -253,6 +263,7 @@ def _fill_hessian(X: ParamArray, curvature: AccumArray, ridge: float, hessian: A
     """Fill in XᵀCX + ridge, the bias as a last column of ones."""
     n, d = X.shape
     scaled = np.empty((min(n, _BLOCK), d), dtype=np.float32)
+    product = np.empty((d, d), dtype=np.float32)
     for j in range(d + 1):
         for m in range(d + 1):
             hessian[j, m] = 0.0
@@ -263,7 +274,7 @@ def _fill_hessian(X: ParamArray, curvature: AccumArray, ridge: float, hessian: A
             for j in range(d):
                 scaled[i, j] = c * block[i, j]
                 hessian[d, j] += scaled[i, j]
-        product = np.dot(block.T, scaled[: block.shape[0]])
+        np.dot(block.T, scaled[: block.shape[0]], product)
         for j in range(d):
             for m in range(d):
                 hessian[j, m] += product[j, m]
@@ -289,7 +300,9 @@ def _direction_by_columns(
     """
     d = w.size
     diagonal = np.empty(d)
-    active = np.arange(d)
+    active = np.empty(d, dtype=np.int64)
+    for j in range(d):
+        active[j] = j
     n_active = d
     total_curvature: float = curvature.sum()
     delta_b = 0.0
@@ -340,12 +353,15 @@ def _direction_by_hessian(
 ) -> float:
     """Fill ``delta`` with the proximal Newton direction; return that of the bias."""
     d = X.shape[1]
-    gradient = np.zeros(d + 1)
+    gradient = np.empty(d + 1)
+    product = np.empty(d, dtype=np.float32)
     slope = np.empty(residual.size, dtype=np.float32)
     for i in range(residual.size):
         slope[i] = residual[i]
+    for j in range(d):
+        gradient[j] = 0.0
     for start in range(0, X.shape[0], _BLOCK):
-        product = np.dot(slope[start : start + _BLOCK], X[start : start + _BLOCK])
+        np.dot(slope[start : start + _BLOCK], X[start : start + _BLOCK], product)
         for j in range(d):
             gradient[j] += product[j]
     pull = np.empty(d)
