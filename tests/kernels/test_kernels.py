@@ -253,6 +253,19 @@ def test_a_kernel_compiles_without_a_writable_cache(monkeypatch):
     assert twice(3.0) == 6.0
 
 
+def test_kernels_pass_integers_of_one_type_to_each_other():
+    @_jit.strict_part
+    def doubled(i):
+        return 2 * i
+
+    @_jit.strict_kernel
+    def of_all(ids):
+        return doubled(3) + doubled(i=ids[0]) + doubled(ids.size)
+
+    assert of_all(np.array([-7], dtype=INDEX)) == 6 - 14 + 2
+    assert len(doubled.signatures) == 1
+
+
 def test_compiled_code_is_stamped_with_all_that_may_be_in_it():
     """Constants of _dtypes, and every module that defines a kernel."""
     package = Path(_cache.__file__).parents[1]

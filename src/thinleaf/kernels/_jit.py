@@ -1,4 +1,4 @@
-"""How every kernel is compiled: six decorators, so that the rules stand in one place.
+"""How every kernel is compiled: seven decorators, so that the rules stand in one place.
 
 All have lazy signatures (each kernel compiles once for dense and once for sparse input), a cache on
 disk (but for :func:`inlined`), and no GIL while a kernel runs. They differ in what the compiler may
@@ -12,6 +12,7 @@ decorator        floating point                  called by
 `strict_kernel`  exactly as written              Python and kernels
 `strict_part`    exactly as written              kernels alone
 `bare_kernel`    exactly as written              Python and kernels; allocates nothing
+`bare_part`      exactly as written              kernels alone; allocates nothing
 `inlined`        as in the kernel that calls it  becomes part of that kernel
 ================ =============================== =================================================
 
@@ -28,9 +29,11 @@ that is None is dropped before it is compiled: that is how one kernel serves two
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 from numba.core.cpu import CPUTargetOptions
 
 from thinleaf.kernels._cache import KernelCache
@@ -96,6 +99,11 @@ def bare_kernel(function: F) -> F:
     return _compile(function, _STRICT | _UNCOUNTED)
 
 
+def bare_part(function: F) -> F:
+    """Compile as :func:`bare_kernel` does, for kernels to call: Python cannot."""
+    return _compile(function, _STRICT | _UNCOUNTED | _NOT_FOR_PYTHON)
+
+
 def compiled_signatures() -> tuple[int, int]:
     """Return how many signatures of all kernels this process has compiled, and how many loaded."""
     stats = [kernel.stats for kernel in _KERNELS]
@@ -114,7 +122,23 @@ _KERNELS: list[Any] = []
 def _compile(function: F, options: dict[str, Any]) -> F:
     dispatcher = numba.njit(**options)(function)
     if hasattr(dispatcher, "enable_caching"):  # not so if numba is told not to compile
+        dispatcher.get_call_template = partial(_resolve, dispatcher.get_call_template)
         dispatcher._cache = KernelCache(function)
         NOTICE.is_cached = dispatcher._cache.cache_path is not None
         _KERNELS.append(dispatcher)
     return cast(F, dispatcher)
+
+
+def _resolve(resolve: Callable[..., Any], args: Any, kws: Any) -> Any:
+    """Return what numba finds for a call of one kernel by another, with integers of one type.
+
+    To numba, the constant 0, a row id of 32 bits and a counter are three types, and a kernel would
+    be compiled for each. So kernels pass all signed integers as 64 bits.
+    """
+    wide = {name: _widened(kind) for name, kind in kws.items()}
+    return resolve(tuple(map(_widened, args)), wide)
+
+
+def _widened(kind: Any) -> Any:
+    integer = getattr(kind, "literal_type", kind)
+    return types.int64 if integer in types.signed_domain else kind

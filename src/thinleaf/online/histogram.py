@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, IndexArray, OffsetArray
-from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels._jit import bare_kernel, bare_part
 from thinleaf.online.tables import (
     COUNT,
     EMPTY,
@@ -83,13 +83,13 @@ def enlarged_histograms(histograms: Histograms, n_nodes: int, n_slots: int) -> H
     )
 
 
-@bare_kernel
+@bare_part
 def xlog2x(x: float) -> float:
     """Return x·log₂ x, 0 at 0."""
     return x * math.log2(x) if x > 0.0 else 0.0
 
 
-@bare_kernel
+@bare_part
 def count_of(histograms: Histograms, node: int, label: int) -> float:
     """Return how often a label has reached a node."""
     at = find(histograms.counts, node, label)
@@ -142,7 +142,7 @@ def update_candidates(
     )
 
 
-@bare_kernel
+@bare_part
 def _slot_for(
     histograms: Histograms, node: int, label: int, count: float, max_candidates: int
 ) -> int:
@@ -188,7 +188,7 @@ def refill_candidates(
     )
 
 
-@bare_kernel
+@bare_part
 def _comes_first(counts: Tables, a: int, b: int) -> bool:
     """Whether the label of slot ``a`` is the more frequent one; of equal ones, the older label."""
     if counts.values[a, 0] != counts.values[b, 0]:
@@ -196,7 +196,7 @@ def _comes_first(counts: Tables, a: int, b: int) -> bool:
     return bool(counts.keys[a] < counts.keys[b])
 
 
-@bare_kernel
+@bare_part
 def _is_candidate(histograms: Histograms, node: int, label: int) -> bool:
     found = False
     for slot in range(histograms.n_candidates[node]):

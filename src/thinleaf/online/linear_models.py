@@ -26,7 +26,7 @@ from thinleaf._dtypes import (
     OffsetArray,
     ParamArray,
 )
-from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels._jit import bare_part
 from thinleaf.online.importance import flow, slope
 from thinleaf.online.scaled_rows import Row, Scales
 from thinleaf.online.tables import Tables, new_tables
@@ -118,7 +118,7 @@ def new_scratch(n_entries: int, n_path: int, *, dense: bool) -> Scratch:
 # -- scoring and learning with some models ---------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def score(models: Models, row: Row, some: IndexArray, n: int, scratch: Scratch) -> None:
     """Fill ``scratch.score`` with the predictions of the first ``n`` models of ``some``."""
     for c in range(n):
@@ -129,7 +129,7 @@ def score(models: Models, row: Row, some: IndexArray, n: int, scratch: Scratch) 
         score_feature(models.extra, row.extra[e], 1.0, some, n, at, scratch.slots, scratch.score)
 
 
-@bare_kernel
+@bare_part
 def learn(
     models: Models,
     row: Row,

@@ -18,7 +18,7 @@ import numpy as np
 
 from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray
 from thinleaf.arrays.rows import Rows
-from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels._jit import bare_kernel, bare_part
 from thinleaf.online.importance import LOGISTIC
 from thinleaf.online.linear_models import Learning, Models, Scratch, learn, score
 from thinleaf.online.scaled_rows import Row, Scales, Stream, observe, prepare
@@ -78,7 +78,7 @@ class Settings(NamedTuple):
 # -- prediction ------------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def leaf_of(tree: LomTree, row: Row, scratch: Scratch) -> int:
     """Return the leaf that a row reaches."""
     node = ROOT
@@ -87,7 +87,7 @@ def leaf_of(tree: LomTree, row: Row, scratch: Scratch) -> int:
     return node
 
 
-@bare_kernel
+@bare_part
 def route(tree: LomTree, row: Row, node: int, scratch: Scratch) -> float:
     """Return f(x) of a node's router."""
     scratch.models[0] = tree.nodes[node, ROUTER]
@@ -95,13 +95,13 @@ def route(tree: LomTree, row: Row, node: int, scratch: Scratch) -> float:
     return float(scratch.score[0])
 
 
-@bare_kernel
+@bare_part
 def side_of(f: float) -> int:
     """Return which child a router's output leads to."""
     return RIGHT if f > 0.0 else LEFT
 
 
-@bare_kernel
+@bare_part
 def direction(loss: int, f: float) -> float:
     """Return h in [-1, 1]: P(right) - P(left) with logistic loss, else the clipped output."""
     if loss == LOGISTIC:
@@ -112,7 +112,7 @@ def direction(loss: int, f: float) -> float:
 # -- learning --------------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def train(
     tree: LomTree, row: Row, label: int, weight: float, settings: Settings, scratch: Scratch
 ) -> None:
@@ -137,7 +137,7 @@ def train(
         update_smallest(tree, node)
 
 
-@bare_kernel
+@bare_part
 def update_router(
     tree: LomTree,
     row: Row,
@@ -165,7 +165,7 @@ def update_router(
     return f
 
 
-@bare_kernel
+@bare_part
 def count(tree: LomTree, node: int, label: int, weight: float) -> int:
     """Count a label at a node; return where it stands in the node's table."""
     at = find_or_insert(tree.labels, node, label)
@@ -179,7 +179,7 @@ def count(tree: LomTree, node: int, label: int, weight: float) -> int:
 # -- structure -------------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def split(tree: LomTree, leaf: int) -> None:
     """Turn a leaf into a new router with two leaves."""
     first, router = tree.sizes[N_NODES], tree.sizes[N_ROUTERS]
@@ -188,7 +188,7 @@ def split(tree: LomTree, leaf: int) -> None:
     become_router(tree, leaf, router, first, first + 1)
 
 
-@bare_kernel
+@bare_part
 def swap(tree: LomTree, leaf: int, resistance: float) -> None:
     """Let a large leaf take over the router above the smallest leaf, whose sibling moves up.
 
@@ -212,7 +212,7 @@ def swap(tree: LomTree, leaf: int, resistance: float) -> None:
     become_router(tree, leaf, tree.nodes[parent, ROUTER], smallest, parent)
 
 
-@bare_kernel
+@bare_part
 def smallest_leaf(tree: LomTree) -> int:
     """Return the leaf with the fewest examples."""
     node = ROOT
@@ -222,7 +222,7 @@ def smallest_leaf(tree: LomTree) -> int:
     return node
 
 
-@bare_kernel
+@bare_part
 def become_router(tree: LomTree, node: int, router: int, left: int, right: int) -> None:
     """Give a leaf a router and two empty leaves, which start with half of its size each."""
     size = tree.stats[node, SMALLEST]
@@ -244,7 +244,7 @@ def become_router(tree: LomTree, node: int, router: int, left: int, right: int) 
     update_smallest(tree, left)
 
 
-@bare_kernel
+@bare_part
 def update_smallest(tree: LomTree, node: int) -> None:
     """Carry a changed size up the tree, as far as it matters."""
     while tree.nodes[node, PARENT] != NO_CHILD:
@@ -284,7 +284,7 @@ def learn_rows(
     return stream.order.size
 
 
-@bare_kernel
+@bare_part
 def has_room(tree: LomTree, row: Row, needed: OffsetArray) -> bool:
     """Whether arrays are large enough for what one example may add; fill in what is needed."""
     n_classes, longest = tree.labels.owners[ROOT, COUNT] + 1, tree.sizes[DEEPEST] + 1

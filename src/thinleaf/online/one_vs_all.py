@@ -17,7 +17,7 @@ from thinleaf._dtypes import (
     OffsetArray,
 )
 from thinleaf.arrays.rows import Rows, n_rows_of
-from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels._jit import bare_kernel, bare_part
 from thinleaf.online.growable import (
     check_models,
     check_scales,
@@ -141,7 +141,7 @@ class OneVsAllModel:
         return new_scratch(longest(X), 0, dense=isinstance(X, np.ndarray))
 
 
-@bare_kernel
+@bare_part
 def _score_block(model: OneVsAll, row: Row, first: int, scratch: Scratch) -> int:
     """Score the next classes from ``first`` on; return their number."""
     n = int(min(model.n_classes[0] - first, MOST_MODELS))

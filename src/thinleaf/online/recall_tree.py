@@ -16,7 +16,7 @@ import numpy as np
 
 from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.arrays.rows import Rows
-from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels._jit import bare_kernel, bare_part
 from thinleaf.online.histogram import (
     BOUND,
     MOST_CANDIDATES,
@@ -77,7 +77,7 @@ class Settings(NamedTuple):
 # -- Algorithm 1 -----------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def descend(tree: RecallTree, row: Row, settings: Settings, scratch: Scratch) -> int:
     """Return the node whose candidates are to be scored; ``row.extra`` takes the path."""
     node = ROOT
@@ -91,7 +91,7 @@ def descend(tree: RecallTree, row: Row, settings: Settings, scratch: Scratch) ->
     return node
 
 
-@bare_kernel
+@bare_part
 def route(tree: RecallTree, row: Row, node: int, scratch: Scratch) -> float:
     """Return f(x) of a node's router."""
     scratch.models[0] = node
@@ -99,25 +99,25 @@ def route(tree: RecallTree, row: Row, node: int, scratch: Scratch) -> float:
     return float(scratch.score[0])
 
 
-@bare_kernel
+@bare_part
 def _side(f: float) -> int:
     return LEFT if f > 0.0 else RIGHT
 
 
-@bare_kernel
+@bare_part
 def with_path(tree: RecallTree, row: Row, node: int, settings: Settings) -> Row:
     """Return the row with the features of a path that ends at ``node``."""
     n_path = tree.nodes[node, DEPTH] if settings.path_features else 0
     return Row(row.idx, row.val, row.n, row.extra, np.int64(n_path))
 
 
-@bare_kernel
+@bare_part
 def without_path(row: Row) -> Row:
     """Return the row without path features: to a router they are all the same."""
     return Row(row.idx, row.val, row.n, row.extra, np.int64(0))
 
 
-@bare_kernel
+@bare_part
 def best_candidate(candidates: IndexArray, n: int, scores: AccumArray) -> int:
     """Return the candidate with the highest score, of equal ones the oldest class."""
     best = 0
@@ -131,7 +131,7 @@ def best_candidate(candidates: IndexArray, n: int, scores: AccumArray) -> int:
 # -- Algorithm 2 -----------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def train(
     tree: RecallTree, row: Row, label: int, weight: float, settings: Settings, scratch: Scratch
 ) -> int:
@@ -154,7 +154,7 @@ def train(
     return node
 
 
-@bare_kernel
+@bare_part
 def count(tree: RecallTree, node: int, label: int, weight: float, settings: Settings) -> None:
     """Count a label at a node."""
     n_candidates, multiplier = tree.sizes[N_CANDIDATES], settings.multiplier
@@ -163,7 +163,7 @@ def count(tree: RecallTree, node: int, label: int, weight: float, settings: Sett
     tree.most_labels[depth] = max(tree.most_labels[depth], n_labels)
 
 
-@bare_kernel
+@bare_part
 def may_split(tree: RecallTree, settings: Settings) -> bool:
     """Whether there may be one more router."""
     limit = settings.max_routers
@@ -172,7 +172,7 @@ def may_split(tree: RecallTree, settings: Settings) -> bool:
     return bool(tree.sizes[N_NODES] // 2 < limit)
 
 
-@bare_kernel
+@bare_part
 def add_children(tree: RecallTree, node: int) -> None:
     """Turn a leaf into an inner node with two empty leaves."""
     first = tree.sizes[N_NODES]
@@ -185,7 +185,7 @@ def add_children(tree: RecallTree, node: int) -> None:
 # -- Algorithm 3 -----------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def update_router(
     tree: RecallTree,
     row: Row,
@@ -216,7 +216,7 @@ def update_router(
     return float(scratch.score[0])
 
 
-@bare_kernel
+@bare_part
 def entropy_difference(tree: RecallTree, label: int, weight: float, node: int) -> float:
     """Return ΔH times the examples at a node: bits that its children gain if an example goes left.
 
@@ -231,7 +231,7 @@ def entropy_difference(tree: RecallTree, label: int, weight: float, node: int) -
 # -- Algorithm 4 -----------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def update_regressors(
     tree: RecallTree,
     row: Row,
@@ -277,7 +277,7 @@ def learn_rows(
     return stream.order.size
 
 
-@bare_kernel
+@bare_part
 def learn_row(
     tree: RecallTree,
     row: Row,
@@ -317,7 +317,7 @@ def learn_row(
     return predicted
 
 
-@bare_kernel
+@bare_part
 def _equal(a: IndexArray, b: IndexArray, n: int) -> bool:
     equal = True
     for c in range(n):
@@ -325,7 +325,7 @@ def _equal(a: IndexArray, b: IndexArray, n: int) -> bool:
     return equal
 
 
-@bare_kernel
+@bare_part
 def update_n_candidates(tree: RecallTree, label: int, settings: Settings) -> None:
     """Let F follow the number of classes, unless it is given."""
     if settings.max_candidates > 0:
@@ -340,7 +340,7 @@ def update_n_candidates(tree: RecallTree, label: int, settings: Settings) -> Non
             refill_candidates(tree.histograms, node, wanted, settings.multiplier)
 
 
-@bare_kernel
+@bare_part
 def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray) -> bool:
     """Whether arrays are large enough for what one example may add; fill in what is needed.
 
@@ -392,7 +392,7 @@ def score_rows(
             scores[i, c] = scratch.score[c]
 
 
-@bare_kernel
+@bare_part
 def score_row(tree: RecallTree, X: Rows, i: int, settings: Settings, scratch: Scratch) -> int:
     """Score the candidates of a row; return the node whose they are."""
     n = prepare(X, i, tree.scales, scratch.idx, scratch.val)

@@ -18,7 +18,7 @@ import numpy as np
 
 from thinleaf._dtypes import INDEX, OFFSET, AnyArray, IndexArray, OffsetArray
 from thinleaf.arrays.ragged import offsets
-from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels._jit import bare_kernel, bare_part
 
 EMPTY: Final = -1
 """Key of a free slot, and start of an owner without a table."""
@@ -159,7 +159,7 @@ def _fill(tables: Tables, held: Contents) -> None:
 # -- operations ------------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def home(key: int, log_size: int) -> int:
     """Return the slot, within its table, where the search for a key begins."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
@@ -203,7 +203,7 @@ def room_for(tables: Tables, owner: int, n_keys: int) -> int:
     return 2 << log_size_for(count)
 
 
-@bare_kernel
+@bare_part
 def grow(tables: Tables, owner: int, n_keys: int) -> bool:
     """Make a table large enough for ``n_keys`` more keys; return whether its keys moved."""
     count = tables.owners[owner, COUNT] + n_keys
@@ -233,14 +233,14 @@ def grow(tables: Tables, owner: int, n_keys: int) -> bool:
     return True
 
 
-@bare_kernel
+@bare_part
 def _release(tables: Tables, start: int, log_size: int) -> None:
     """Keep a region for the next table of its size."""
     tables.keys[start] = tables.heads[log_size]
     tables.heads[log_size] = start // 4
 
 
-@bare_kernel
+@bare_part
 def _allocate(tables: Tables, log_size: int) -> int:
     start = 4 * tables.heads[log_size]
     if start >= 0:
@@ -251,7 +251,7 @@ def _allocate(tables: Tables, log_size: int) -> int:
     return int(start)
 
 
-@bare_kernel
+@bare_part
 def insert(tables: Tables, owner: int, key: int) -> int:
     """Return the slot of a key that is not there yet; its values are zero.
 

@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import overload
 
 from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
-from thinleaf.kernels._jit import bare_kernel
+from thinleaf.kernels._jit import bare_part
 from thinleaf.online.scaled_rows import Row
 from thinleaf.online.tables import EMPTY, START, USED, Tables, find, grow, insert, room_for
 
@@ -40,7 +40,7 @@ STEP: Final = 2
 # -- tables of features ----------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def score_feature(
     tables: Tables,
     feature: int,
@@ -63,7 +63,7 @@ def score_feature(
             scores[c] += x * tables.values[slot, 0]
 
 
-@bare_kernel
+@bare_part
 def adapt_feature(
     tables: Tables,
     feature: int,
@@ -104,12 +104,12 @@ def adapt_feature(
         update[REACH, c] += entry * rate
 
 
-@bare_kernel
+@bare_part
 def _adds(adding: int, c: int) -> bool:
     return c == adding or adding == EVERY
 
 
-@bare_kernel
+@bare_part
 def move_feature(
     values: ParamArray, n: int, at: int, slots: OffsetArray, rates: ParamArray, update: AccumArray
 ) -> None:
@@ -122,7 +122,7 @@ def move_feature(
 # -- dense blocks ----------------------------------------------------------------------------------
 
 
-@bare_kernel
+@bare_part
 def _dot(a: ParamArray, b: ParamArray) -> float:
     """Return a·b, summed in eight lanes."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0.0)
@@ -142,7 +142,7 @@ def _dot(a: ParamArray, b: ParamArray) -> float:
     return float(((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7)))
 
 
-@bare_kernel
+@bare_part
 def _adapt_block(squares: ParamArray, x: ParamArray, square: float, rates: ParamArray) -> None:
     factor = np.float32(square)
     for f in range(x.size):
@@ -151,7 +151,7 @@ def _adapt_block(squares: ParamArray, x: ParamArray, square: float, rates: Param
         rates[f] = x[f] / np.sqrt(total) if total > np.float32(0.0) else np.float32(0.0)
 
 
-@bare_kernel
+@bare_part
 def _move_block(weights: ParamArray, rates: ParamArray, step: float) -> None:
     factor = np.float32(step)
     for f in range(rates.size):
