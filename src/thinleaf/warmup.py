@@ -93,6 +93,7 @@ def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     dense = np.eye(_N_CLASSES, _N_FEATURES, dtype=PARAM)
     sparse = sp.csr_array(dense)
     y = model.labels
+    yield "the content of a file", FrozenTree(model.packed, y, checked=False).check
     for layout in models:
         for beam in (1, 2):
             kind = f"{'sparse' if layout.packed.sparse else 'dense'} layout, beam {beam}"

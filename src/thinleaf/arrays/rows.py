@@ -82,10 +82,13 @@ def is_sparse(X: Any) -> bool:
 
 
 def as_rows(X: Any) -> Rows:
-    """Return validated input (dense, or any scipy CSR) in the library's dtypes."""
+    """Return validated input (dense, or any scipy CSR) in the library's dtypes.
+
+    Arrays count as writable: see :func:`as_writable`.
+    """
     check_real(X)
     if not is_sparse(X):
-        return np.ascontiguousarray(X, dtype=PARAM)
+        return as_writable(np.ascontiguousarray(X, dtype=PARAM))
     matrix = cast("sp.csr_array | sp.csr_matrix", X)
     matrix.check_format(full_check=True)  # kernels follow its indices wherever they lead
     if matrix.nnz > np.iinfo(INDEX).max:
@@ -95,12 +98,13 @@ def as_rows(X: Any) -> Rows:
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    return CSR(
+    rows = CSR(
         matrix.indptr.astype(INDEX, copy=False),
         matrix.indices.astype(INDEX, copy=False),
         matrix.data.astype(PARAM, copy=False),
         int(matrix.shape[1]),
     )
+    return as_writable(rows)
 
 
 def as_matrix(X: Rows) -> Any:
@@ -118,9 +122,6 @@ def mean_square_norm(X: Rows) -> float:
     values = X.data if isinstance(X, CSR) else X.ravel()
     n_rows = X.indptr.size - 1 if isinstance(X, CSR) else X.shape[0]
     return float(np.square(values, dtype=ACCUM).sum()) / max(n_rows, 1)
-
-
-# -- for the frozen predictor ---------------------------------------------------------------------
 
 
 class _Alias:
@@ -146,6 +147,9 @@ def as_writable(rows: Rows) -> Rows:
 
 def _writable(array: AnyArray) -> AnyArray:
     return array if array.flags.writeable else np.asarray(_Alias(array))
+
+
+# -- single samples -------------------------------------------------------------------------------
 
 
 def dense_row(x: Any) -> AnyArray:

@@ -50,6 +50,10 @@ class Tables(NamedTuple):
     The first key of a free region is where the next one begins, in the same units.
     """
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let copies have both in one array, too: views apart would be compiled for once more."""
+        return _joined, tuple(self)
+
 
 def new_tables(n_owners: int, width: int, dtype: Any) -> Tables:
     """Return tables without keys."""
@@ -64,6 +68,12 @@ def _new_slots(n_slots: int, width: int, dtype: Any) -> tuple[IndexArray, AnyArr
     slots = np.zeros(n_slots, dtype=slot)
     slots["key"] = EMPTY
     return slots["key"], slots["values"]
+
+
+def _joined(owners: OffsetArray, keys: IndexArray, values: AnyArray, heads: OffsetArray) -> Tables:
+    slots = _new_slots(keys.size, values.shape[1], values.dtype)
+    slots[0][:], slots[1][:] = keys, values
+    return Tables(owners, *slots, heads)
 
 
 def _new_owners(n_owners: int) -> OffsetArray:
