@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 
 from benchmarks import adaptive_sets, control, labeltree, online, peers
-from benchmarks._data import DENSE_SETS, TEXT_SETS, available
+from benchmarks._data import LANGUAGE_SETS, available
 from benchmarks._report import arguments
 
 PAPERS = {
@@ -36,7 +36,7 @@ BENCHMARKS = [
     *(("online", name, ["--set", name]) for name in online.COMPARISONS),
     *(("forest", name, ["--set", name]) for name in peers.FORESTS),
     ("latency", "letter", []),
-    *(("peers", name, ["--set", name]) for name in (*DENSE_SETS, *TEXT_SETS)),
+    *(("peers", name, ["--set", name]) for name in peers.SETS if name not in LANGUAGE_SETS),
     ("ptb", "ptb", []),
     *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
     ("language", "novels100", ["--set", "novels100"]),
