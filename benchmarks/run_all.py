@@ -6,7 +6,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from benchmarks import adaptive_sets, control, labeltree, online, peers
+from benchmarks import adaptive_sets, adapts, control, labeltree, online, peers
 from benchmarks._data import LANGUAGE_SETS, available
 from benchmarks._report import arguments
 
@@ -37,6 +37,7 @@ BENCHMARKS = [
     *(("forest", name, ["--set", name]) for name in peers.FORESTS),
     ("latency", "letter", []),
     *(("peers", name, ["--set", name]) for name in peers.SETS if name not in LANGUAGE_SETS),
+    *(("adapts", name, ["--sets", name]) for name in adapts.SETS),
     ("ptb", "ptb", []),
     *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
     ("language", "novels100", ["--set", "novels100"]),
