@@ -7,8 +7,9 @@ training rows is fitted to all of them. One thread everywhere.
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,8 +31,8 @@ Settings = dict[str, Any]
 MOST_STEPS = 4
 """How far a ladder goes from the default."""
 
-MOST_WORK = 1e10
-"""Of more rows · classes · nonzeros a row, a grid of flat models is chosen on fewer rows."""
+SVC_WORK = 3e9
+"""Of more rows · classes · nonzeros a row, a grid of LinearSVC is chosen on fewer rows."""
 
 HELD_OUT = 0.2
 
@@ -76,8 +77,10 @@ class Contender:
         Of the ladder.
     others : tuple of dict
         Settings that are tried at the best strength, one after the other.
-    flat : bool
-        Whether its time is rows · classes · nonzeros.
+    most_work : float
+        Of more rows · classes · nonzeros a row, its grid is chosen on fewer rows.
+    also_default : bool
+        Whether a fit with its defaults is reported, too.
     """
 
     name: str
@@ -86,7 +89,8 @@ class Contender:
     default: float = 1.0
     factor: float = 3.0
     others: tuple[Settings, ...] = ()
-    flat: bool = False
+    most_work: float = math.inf
+    also_default: bool = False
 
     def at(self, step: int) -> Settings:
         """Return the settings of a step of the ladder; those of step 0 are the defaults."""
@@ -120,6 +124,7 @@ PECOS = Contender(
     lambda **settings: Pecos(timed=False, **settings),
     ("Cp", "Cn"),
     others=({"max_leaf_size": 400}, {"threshold": 0.01}),
+    also_default=True,
 )
 NAPKINS = tuple(
     Contender(
@@ -128,6 +133,7 @@ NAPKINS = tuple(
         ("liblinear_c",),
         10.0,
         others=({"max_leaves": 400}, {"weights_threshold": 0.01}),
+        also_default=True,
     )
     for kind in ("PLT", "HSM")
 )
@@ -135,14 +141,13 @@ SVC = Contender(
     "LinearSVC",
     lambda **settings: Sklearn(LinearSVC(random_state=0, **settings)),
     ("C",),
-    flat=True,
+    most_work=SVC_WORK,
 )
 LOGISTIC = Contender(
     "logistic regression",
     lambda **settings: Sklearn(LogisticRegression(**settings)),
     ("C",),
     factor=10.0,
-    flat=True,
 )
 TREE = Contender("scikit-learn tree", lambda: Sklearn(DecisionTreeClassifier(random_state=0)))
 NEIGHBOUR = Contender("1-nearest neighbour", lambda: Sklearn(KNeighborsClassifier(1)))
@@ -162,7 +167,7 @@ SLOW = {
 
 def contenders(name: str, split: Split) -> tuple[Contender, ...]:
     """Return what is measured on a set."""
-    all_of_them = (PECOS, *NAPKINS, SVC) if split.sparse else (TREE, NEIGHBOUR, SVC, LOGISTIC)
+    all_of_them = (PECOS, *NAPKINS, SVC) if split.sparse else (TREE, NEIGHBOUR, LOGISTIC, SVC)
     return tuple(peer for peer in all_of_them if peer.name not in SLOW.get(name, ()))
 
 
@@ -182,11 +187,10 @@ def inner(split: Split, share: float = HELD_OUT, every: int = 1) -> Split:
     return Split.of(X[train[::every]], y[train[::every]], X[test], y[test])
 
 
-def grid_split(contender: Contender, split: Split) -> Split:
-    """Return the rows that a grid is chosen on."""
+def grid_every(contender: Contender, split: Split) -> int:
+    """Return that a grid is chosen on one of so many rows."""
     cells = split.X_train.nnz if split.sparse else split.X_train.size
-    work = float(cells) * split.n_classes if contender.flat else 0.0
-    return inner(split, every=max(1, round(work / MOST_WORK)))
+    return max(1, round(float(cells) * split.n_classes / contender.most_work))
 
 
 def search(contender: Contender, error_of: Callable[[Settings], float]) -> Search:
@@ -224,10 +228,16 @@ def fitted(contender: Contender, settings: Settings, split: Split) -> tuple[floa
     return error, measured["train_seconds"]
 
 
-def tuned(contender: Contender, split: Split) -> Iterator[tuple[str, Settings, str, float, float]]:
-    """Yield a name, settings, what was tried, test error and seconds: as chosen, and by default."""
-    parts = grid_split(contender, split)
+def tuned(contender: Contender, split: Split) -> list[tuple[str, Settings, str, float, float]]:
+    """Return names, settings, what was tried, test errors and seconds: as chosen, and by default.
+
+    Both or none, so that a run that ends in between does not leave a part.
+    """
+    every = grid_every(contender, split)
+    parts = inner(split, every=every)
     found = search(contender, lambda settings: fitted(contender, settings, parts)[0])
-    yield contender.name, found.best, str(found), *fitted(contender, found.best, split)
-    if found.best:
-        yield f"{contender.name}, defaults", {}, "", *fitted(contender, {}, split)
+    tried = f"on one of {every} rows, {found}" if found.tried and every > 1 else str(found)
+    fits = [(contender.name, found.best, tried, *fitted(contender, found.best, split))]
+    if found.best and contender.also_default:
+        fits.append((f"{contender.name}, defaults", {}, "", *fitted(contender, {}, split)))
+    return fits
