@@ -1,7 +1,8 @@
 """Data sets of a directory given by the user, in the form that all figures are measured on.
 
 Dense sets are ``<name>/<name>.npz`` (X_train, y_train, X_test, y_test), standardised by the
-training part. Text sets are ``<name>/train.tsv.gz`` and ``test.tsv.gz`` (label, tab, text), turned
+training part; sentence embeddings, which ``benchmarks.embed`` makes, are left as they are, rows of
+unit length. Text sets are ``<name>/train.tsv.gz`` and ``test.tsv.gz`` (label, tab, text), turned
 into tf-idf of word 1- and 2-grams. Language sets are ``<name>/<stem>.<part>.txt.gz``, one sentence
 or paragraph a line; a row is three words, its label the word that follows.
 """
@@ -20,15 +21,23 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from thinleaf.measuring import Split
 
-DENSE_SETS = ("letter", "fontglyph1000", "omniglot")
+DENSE_SETS = ("letter", "fontglyph1000", "omniglot", "geo_admin1")
 TEXT_SETS = (
     "banking77",
     "clinc150",
+    "uksoc_titles",
+    "udhr_lid",
     "naics2017",
     "icd10cm",
     "wordnet_hypernym",
     "debian_paths",
     "bible_verse",
+)
+MINILM = "_minilm"
+"""What the name of a text set ends with where its rows are sentence embeddings."""
+
+EMBEDDED_SETS = tuple(
+    f"{name}{MINILM}" for name in ("banking77", "clinc150", "naics2017", "uksoc_titles", "icd10cm")
 )
 LANGUAGE_SETS = ("ptb", "novels100")
 
@@ -94,7 +103,9 @@ def load(directory: Path, name: str) -> Dataset:
 def _load_dense(folder: Path, name: str) -> Dataset:
     with np.load(folder / f"{name}.npz") as arrays:
         parts = {key: arrays[key] for key in arrays.files}
-    X_train, X_test = _standardised(parts["X_train"], parts["X_test"])
+    X_train, X_test = parts["X_train"], parts["X_test"]
+    if not name.endswith(MINILM):
+        X_train, X_test = _standardised(X_train, X_test)
     data = Dataset(name, X_train, parts["y_train"], X_test, parts["y_test"])
     if name != "letter":
         return data
@@ -108,8 +119,8 @@ def _as_words(X: np.ndarray) -> list[str]:
 
 
 def _load_text(folder: Path, name: str) -> Dataset:
-    y_train, texts_train = _read_tsv(folder / "train.tsv.gz")
-    y_test, texts_test = _read_tsv(folder / "test.tsv.gz")
+    y_train, texts_train = read_tsv(folder / "train.tsv.gz")
+    y_test, texts_test = read_tsv(folder / "test.tsv.gz")
     vectorizer = TfidfVectorizer(
         lowercase=True,
         token_pattern=r"\b\w+\b",
@@ -226,7 +237,8 @@ def _read_lines(folder: Path, stem: str, n_tokens: int | None = None) -> dict[st
     return parts
 
 
-def _read_tsv(path: Path) -> tuple[np.ndarray, list[str]]:
+def read_tsv(path: Path) -> tuple[np.ndarray, list[str]]:
+    """Return the labels and the texts of a file of lines of both."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         pairs = [line.rstrip("\n").split("\t", 1) for line in lines]
     return np.array([label for label, _ in pairs]), [text for _, text in pairs]

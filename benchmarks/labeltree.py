@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._data import _read_tsv
+from benchmarks._data import read_tsv
 from benchmarks._report import arguments, table, write
 from thinleaf import LabelTreeClassifier
 from thinleaf.labeltree.word_features import normalized
@@ -54,8 +54,8 @@ class Part:
 
 def parts(directory: Path, name: str, n_rows: int | None) -> tuple[Part, Part]:
     """Return the training and the test part; of fewer rows, both with the same classes."""
-    y_train, train = _read_tsv(directory / name / "train.tsv.gz")
-    y_test, test = _read_tsv(directory / name / "test.tsv.gz")
+    y_train, train = read_tsv(directory / name / "train.tsv.gz")
+    y_test, test = read_tsv(directory / name / "test.tsv.gz")
     train_part, test_part = Part(train, y_train), Part(test, y_test)
     if n_rows is None or n_rows >= len(train):
         return train_part, test_part

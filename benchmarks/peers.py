@@ -106,6 +106,13 @@ SLOW = {
 }  # fmt: skip
 """Systems that a set would keep busy for long."""
 
+SETS = tuple(
+    name
+    for name in (*DENSE_SETS, *TEXT_SETS, *LANGUAGE_SETS)
+    if name in SETTINGS or name in adaptive_sets.SETTINGS
+)
+"""The sets that there are settings for; ``benchmarks.adapts`` measures defaults on others too."""
+
 MOST_TESTS = 50_000
 """Test rows: some systems keep each as an object of many kilobytes."""
 
@@ -209,7 +216,7 @@ def with_front(rows: list[list[Any]]) -> list[list[Any]]:
 def main() -> None:
     """Run every system on a set; the report is written anew after each."""
     parser = arguments(__doc__)
-    parser.add_argument("--set", choices=[*DENSE_SETS, *TEXT_SETS, *LANGUAGE_SETS], required=True)
+    parser.add_argument("--set", choices=SETS, required=True)
     parser.add_argument("--every", type=int, default=1, help="take one of so many training rows")
     parser.add_argument("--no-forest", action="store_true", help="which takes longest to train")
     options = parser.parse_args()

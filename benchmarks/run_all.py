@@ -6,8 +6,8 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from benchmarks import adaptive_sets, control, labeltree, online, peers
-from benchmarks._data import DENSE_SETS, TEXT_SETS, available
+from benchmarks import adaptive_sets, adapts, control, labeltree, online, peers
+from benchmarks._data import LANGUAGE_SETS, available
 from benchmarks._report import arguments
 
 PAPERS = {
@@ -36,7 +36,8 @@ BENCHMARKS = [
     *(("online", name, ["--set", name]) for name in online.COMPARISONS),
     *(("forest", name, ["--set", name]) for name in peers.FORESTS),
     ("latency", "letter", []),
-    *(("peers", name, ["--set", name]) for name in (*DENSE_SETS, *TEXT_SETS)),
+    *(("peers", name, ["--set", name]) for name in peers.SETS if name not in LANGUAGE_SETS),
+    *(("adapts", name, ["--sets", name]) for name in adapts.SETS),
     ("ptb", "ptb", []),
     *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
     ("language", "novels100", ["--set", "novels100"]),

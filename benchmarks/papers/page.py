@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks._data import DENSE_SETS, LANGUAGE_SETS, TEXT_SETS
 from benchmarks._report import Result, Table, read, table
 from benchmarks.papers import (
     paper000_figure2,
@@ -30,7 +29,7 @@ from benchmarks.papers import (
     paper004_table2,
 )
 from benchmarks.papers._section import Section, number, results
-from benchmarks.peers import is_ours
+from benchmarks.peers import SETS, is_ours
 from thinleaf.explain.frontier import pareto_front
 
 PAGE = Path(__file__).parents[2] / "docs" / "results.md"
@@ -127,9 +126,9 @@ def _moved(part: str) -> str:
 
 def _fronts() -> list[str]:
     """Return the part on other libraries: the front of each data set."""
-    found = results([f"peers_{name}" for name in (*DENSE_SETS, *TEXT_SETS, *LANGUAGE_SETS)])
+    found = results([f"peers_{name}" for name in SETS])
     rows = []
-    for name in (*DENSE_SETS, *TEXT_SETS, *LANGUAGE_SETS):
+    for name in SETS:
         result = found.get(f"peers_{name}")
         if result is None:
             rows.append([name, "not run", "", ""])

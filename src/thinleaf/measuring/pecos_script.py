@@ -5,6 +5,8 @@ It is run as a script there, and imports nothing of thinleaf.
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 import tempfile
 import time
@@ -38,18 +40,22 @@ def main() -> None:
     parts = [sp.load_npz(folder / f"{part}.npz") for part in ("train", "test")]
     X, X_test = (sp.csr_matrix(part, dtype=np.float32) for part in parts)
     y = np.load(folder / "y.npy")
+    given = json.loads((folder / "given.json").read_text(encoding="utf-8"))
+    settings = given["settings"]
+    tree = {name: settings.pop(name) for name in ("max_leaf_size",) if name in settings}
     Y = sp.csr_matrix((np.ones(y.size, np.float32), (np.arange(y.size), y)))
     start = time.perf_counter()
-    chain = Indexer.gen(LabelEmbeddingFactory.create(Y, X, method="pifa"), threads=1, seed=0)
-    model = XLinearModel.train(X, Y, C=chain, threads=1)
+    embedded = LabelEmbeddingFactory.create(Y, X, method="pifa")
+    chain = Indexer.gen(embedded, threads=1, seed=0, **tree)
+    model = XLinearModel.train(X, Y, C=chain, threads=1, **settings)
     seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as saved:
         model.save(saved)
         nbytes = sum(path.stat().st_size for path in Path(saved).rglob("*") if path.is_file())
         model = XLinearModel.load(saved, is_predict_only=True)
     rows = [X_test[i] for i in range(min(1000, X_test.shape[0]))]
-    batch = median_us([X_test], model, 3)
-    single = median_us(rows, model, 7)
+    batch = median_us([X_test], model, 3) if given["timed"] else math.nan
+    single = median_us(rows, model, 7) if given["timed"] else math.nan
     ranked = model.predict(X_test, only_topk=N_TOP, threads=1)
     top = np.full((X_test.shape[0], N_TOP), -1)
     for i in range(X_test.shape[0]):

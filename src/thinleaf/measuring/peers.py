@@ -1,7 +1,8 @@
-"""Other libraries, near their default settings, not tuned. All of them are optional."""
+"""Other libraries, near their default settings unless others are given. All are optional."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -342,21 +343,24 @@ class NapkinXC(Peer):
     Parameters
     ----------
     kind : {"PLT", "HSM"}
+    **settings
+        What is not as its defaults have it, such as ``liblinear_c``.
     """
 
     package = "napkinxc"
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, **settings: Any) -> None:
         self.name = f"napkinXC {kind}"
         self.kind = kind
+        self.settings = settings
 
     def fit(self, split: Split) -> None:
-        """Train with its defaults."""
+        """Train on one thread."""
         from napkinxc import models
 
         self.folder = tempfile.TemporaryDirectory()
         kind = getattr(models, self.kind)
-        self.model = kind(self.folder.name, threads=1, seed=0)
+        self.model = kind(self.folder.name, threads=1, seed=0, **self.settings)
         self.model.fit(sp.csr_matrix(split.X_train), split.y_train.tolist())
 
     def predict(self, split: Split) -> AnyArray:
@@ -384,9 +388,22 @@ class NapkinXC(Peer):
 
 
 class Pecos(Peer):
-    """XR-Linear. It wants an older NumPy: ``PECOS_PYTHON`` names an interpreter that has it."""
+    """XR-Linear. It wants an older NumPy: ``PECOS_PYTHON`` names an interpreter that has it.
+
+    Parameters
+    ----------
+    timed : bool
+        Whether latencies are measured, too.
+    **settings
+        What is not as its defaults have it: ``max_leaf_size`` of its tree, and what ``train`` of
+        its model takes, such as ``Cp``, ``Cn`` and ``threshold``.
+    """
 
     name = "PECOS XR-Linear"
+
+    def __init__(self, *, timed: bool = True, **settings: Any) -> None:
+        self.timed = timed
+        self.settings = settings
 
     def obstacle(self, split: Split) -> str | None:
         """Return why it cannot be fitted to a split, None if it can."""
@@ -400,6 +417,8 @@ class Pecos(Peer):
         for part, X in (("train", split.X_train), ("test", split.X_test)):
             sp.save_npz(f"{folder.name}/{part}.npz", sp.csr_matrix(X))
         np.save(f"{folder.name}/y.npy", split.y_train)
+        given = {"timed": self.timed, "settings": self.settings}
+        Path(folder.name, "given.json").write_text(json.dumps(given), encoding="utf-8")
         script = Path(__file__).with_name("pecos_script.py")
         command = [os.environ["PECOS_PYTHON"], str(script), folder.name]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
