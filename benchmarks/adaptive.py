@@ -30,7 +30,9 @@ def letter_rows(data, n_seeds: int) -> tuple[list[list], list[list]]:
     for name, changes in CURVE.items():
         runs = []
         for seed in range(n_seeds):
-            model = AdaptiveSoftmaxTreeClassifier(**(BEST | changes), random_state=seed, n_jobs=-1)
+            model = AdaptiveSoftmaxTreeClassifier(
+                decisions="training", **(BEST | changes), random_state=seed, n_jobs=-1
+            )
             runs.append(fit_figures(model, data))
             if not changes:
                 seeds.append([seed, *(runs[-1][column] for column in SHORT)])
@@ -46,7 +48,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     letter = load(options.data, "letter")
-    warm_up(letter, AdaptiveSoftmaxTreeClassifier(max_rounds=2, max_sweeps=3, n_jobs=-1))
+    warm_up(
+        letter,
+        AdaptiveSoftmaxTreeClassifier(decisions="training", max_rounds=2, max_sweeps=3, n_jobs=-1),
+    )
     seeds, curve = letter_rows(letter, options.seeds)
     write(
         "adaptive",

@@ -64,7 +64,10 @@ def control(data, n_seeds: int, n_jobs: int) -> Iterator[list[list]]:
     """Yield, after each seed, the rows of a table like the paper's Table 1."""
     settings = SETTINGS[data.name]
     common = settings["common"] | {"n_jobs": n_jobs}
-    warm_up(data, AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2, **common))
+    warm_up(
+        data,
+        AdaptiveSoftmaxTreeClassifier(decisions="training", max_rounds=1, max_sweeps=2, **common),
+    )
     runs: dict[str, list[dict[str, float]]] = {}
 
     def run(name: str, model) -> None:
@@ -73,7 +76,9 @@ def control(data, n_seeds: int, n_jobs: int) -> Iterator[list[list]]:
         print(data.name, name, figures_of, flush=True)
 
     for seed in range(n_seeds):
-        ast = AdaptiveSoftmaxTreeClassifier(**settings["ast"], **common, random_state=seed)
+        ast = AdaptiveSoftmaxTreeClassifier(
+            decisions="training", **settings["ast"], **common, random_state=seed
+        )
         run("AST", ast)
         sweeps = sum(len(entry["sweeps"]) for entry in ast.history_)
         largest = int(ast.tree_.leaf_sizes.max())

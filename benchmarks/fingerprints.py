@@ -34,8 +34,10 @@ def classifiers() -> dict[str, Any]:
     monotone = {"monotone": True, "overlap": None, "random_state": 0}
     judged = {"validation_fraction": 0.2, "overlap": None}
     return {
-        "ast": tl.AdaptiveSoftmaxTreeClassifier(max_sweeps=4, **few),
-        "ast, validated": tl.AdaptiveSoftmaxTreeClassifier(max_sweeps=3, **few | judged),
+        "ast": tl.AdaptiveSoftmaxTreeClassifier(decisions="training", max_sweeps=4, **few),
+        "ast, validated": tl.AdaptiveSoftmaxTreeClassifier(
+            decisions="training", max_sweeps=3, **few | judged
+        ),
         "st": tl.SoftmaxTreeClassifier(depth=3, max_sweeps=4, random_state=0),
         "st, monotone": tl.SoftmaxTreeClassifier(depth=2, max_sweeps=4, **monotone),
         "forest": tl.SoftmaxForestClassifier(n_estimators=3, random_state=0),

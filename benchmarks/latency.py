@@ -116,7 +116,9 @@ def main() -> None:
         if not available(options.data, name):
             continue
         data = load(options.data, name)
-        model = AdaptiveSoftmaxTreeClassifier(random_state=0, n_jobs=-1, **settings)
+        model = AdaptiveSoftmaxTreeClassifier(
+            decisions="training", random_state=0, n_jobs=-1, **settings
+        )
         model.fit(data.X_train, data.y_train)
         frozen = model.freeze()
         flops = model.mean_flops(data.X_test)

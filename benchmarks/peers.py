@@ -49,15 +49,23 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         }
     },
 }  # fmt: skip
+ROUNDS = {"letter": {"max_rounds": 5}}
+"""Of growth, where there are some by default."""
+
 FORESTS: dict[str, tuple[Any, int]] = {
-    "letter": (AdaptiveSoftmaxTreeClassifier(router_ridge=1.0, leaf_ridge=0.1), 32),
+    "letter": (
+        AdaptiveSoftmaxTreeClassifier(
+            decisions="training", max_rounds=5, router_ridge=1.0, leaf_ridge=0.1
+        ),
+        32,
+    ),
     "fontglyph1000": (
         SoftmaxTreeClassifier(
             depth=9, leaf_classes=20, router_ridge=10.0, leaf_ridge=0.5, tol=1e-3, max_sweeps=8
         ),
         16,
     ),
-    "omniglot": (AdaptiveSoftmaxTreeClassifier(max_sweeps=5), 4),
+    "omniglot": (AdaptiveSoftmaxTreeClassifier(**adaptive_sets.TRAINING, max_sweeps=5), 4),
     "banking77": (
         SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=2, leaf_classes=40, max_sweeps=3), 8
     ),
@@ -70,7 +78,7 @@ FORESTS: dict[str, tuple[Any, int]] = {
     "icd10cm": (
         SoftmaxTreeClassifier(**adaptive_sets.TEXT, depth=6, leaf_classes=80, max_sweeps=3), 8
     ),
-    "wordnet_hypernym": (AdaptiveSoftmaxTreeClassifier(max_sweeps=3), 4),
+    "wordnet_hypernym": (AdaptiveSoftmaxTreeClassifier(**adaptive_sets.TRAINING, max_sweeps=3), 4),
     "bible_verse": (
         SoftmaxTreeClassifier(
             **adaptive_sets.TEXT | {"router_ridge": 1.0, "tol": 1e-4},
@@ -164,7 +172,9 @@ def ours(name: str, with_forest: bool = True) -> list[Ours]:
     for variant, changes in settings.items():
         if "round" in variant:
             continue
-        tree = AdaptiveSoftmaxTreeClassifier(random_state=0, n_jobs=1, **changes)
+        tree = AdaptiveSoftmaxTreeClassifier(
+            random_state=0, n_jobs=1, **adaptive_sets.TRAINING | ROUNDS.get(name, {}) | changes
+        )
         models.append(Ours(f"AST, {variant}", tree))
         if name in TEXT_SETS:
             models += [with_beam(f"AST, {variant}", tree, beam) for beam in BEAMS]

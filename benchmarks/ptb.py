@@ -35,8 +35,13 @@ def main() -> None:
     """Fit one tree; report error, perplexity and coverage."""
     options = arguments(__doc__).parse_args()
     data = load(options.data, "ptb")
-    warm_up(data, AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2, n_jobs=-1))
-    model = AdaptiveSoftmaxTreeClassifier(**SETTINGS, random_state=0, n_jobs=-1, verbose=1)
+    warm_up(
+        data,
+        AdaptiveSoftmaxTreeClassifier(decisions="training", max_rounds=1, max_sweeps=2, n_jobs=-1),
+    )
+    model = AdaptiveSoftmaxTreeClassifier(
+        decisions="training", **SETTINGS, random_state=0, n_jobs=-1, verbose=1
+    )
     values = fit_figures(model, data)
     known = np.isin(data.y_test, model.classes_)
     X, y = data.X_test[known], data.y_test[known]

@@ -43,6 +43,7 @@ BENCHMARKS = [
     ("language", "novels100", ["--set", "novels100"]),
     *([("torch_lm", "ptb", [])] if find_spec("torch") else []),
     ("defaults", "letter", []),
+    ("decisions", "letter", []),
     *((f"papers.{name}", needed, []) for name, needed in PAPERS.items()),
 ]
 

@@ -69,8 +69,13 @@ def reach_sets(tree: Tree, X: np.ndarray) -> list[set[int]]:
     return out
 
 
-def path_probability(tree: Tree, x: np.ndarray, node: int = 0, p: float = 1.0) -> dict[int, float]:
-    """Return, for a node and everything below it, how probably a row goes there."""
+def path_probability(
+    tree: Tree, x: np.ndarray, node: int = 0, p: float = 1.0, *, certain: bool = False
+) -> dict[int, float]:
+    """Return, for a node and everything below it, how probably a row goes there.
+
+    With ``certain``, a router without weights has no doubt.
+    """
     out = {node: p}
     left, right = (int(child) for child in tree.children[node])
     if left == NO_CHILD:
@@ -78,8 +83,10 @@ def path_probability(tree: Tree, x: np.ndarray, node: int = 0, p: float = 1.0) -
     router = tree.router(node)
     score = float(router.bias) + float(router.weights.astype(np.float64) @ x[router.features])
     go_right = 1.0 / (1.0 + np.exp(-score))
-    out |= path_probability(tree, x, left, p * (1.0 - go_right))
-    return out | path_probability(tree, x, right, p * go_right)
+    if certain and not router.weights.any():
+        go_right = float(score >= 0.0)
+    out |= path_probability(tree, x, left, p * (1.0 - go_right), certain=certain)
+    return out | path_probability(tree, x, right, p * go_right, certain=certain)
 
 
 def leaf_scores(leaf: Leaf, x: np.ndarray) -> np.ndarray:
@@ -272,6 +279,50 @@ def softmax_loss(
 
 
 Loss = Callable[..., tuple[float, np.ndarray, np.ndarray]]
+
+
+def squared_hinge(
+    X: np.ndarray, target: np.ndarray, weight: np.ndarray, n_targets: int, ridge: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return weights, biases and dual variables of each class against the others.
+
+    Coordinate descent in the dual, row after row, until nothing moves. The bias is a weight of one
+    more feature, whose value is the length of a usual row.
+    """
+    square = (X**2).sum(axis=1)
+    length = np.sqrt(weight @ square / weight.sum())
+    wide = np.column_stack([X, np.full(len(X), length)])
+    slack = 0.5 * ridge / weight
+    W = np.zeros((wide.shape[1], n_targets))
+    alpha = np.zeros((len(X), n_targets))
+    for c in range(n_targets):
+        y = np.where(target == c, 1.0, -1.0)
+        for _ in range(20_000):
+            before = alpha[:, c].copy()
+            for i, x in enumerate(wide):
+                gradient = y[i] * (x @ W[:, c]) - 1.0 + slack[i] * alpha[i, c]
+                new = max(alpha[i, c] - gradient / (x @ x + slack[i]), 0.0)
+                W[:, c] += (new - alpha[i, c]) * y[i] * x
+                alpha[i, c] = new
+            if np.abs(alpha[:, c] - before).max() <= 1e-7 * max(alpha[:, c].max(), 1e-30):
+                break
+    return W[:-1], W[-1] * length, alpha
+
+
+def squared_hinge_objective(
+    X: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    ridge: float,
+    W: np.ndarray,
+    b: np.ndarray,
+) -> float:
+    """Return what the margins of each class against the others cost, summed over the classes."""
+    mean_square = weight @ (X**2).sum(axis=1) / weight.sum()
+    y = np.where(target[:, None] == np.arange(W.shape[1]), 1.0, -1.0)
+    missing = np.maximum(1.0 - y * (X @ W + b), 0.0)
+    cost = (W**2).sum() + (b**2).sum() / mean_square
+    return float((weight @ missing**2).sum() + 0.5 * ridge * cost)
 
 
 def minimum(

@@ -29,7 +29,7 @@ def fitted(data: Any) -> dict[str, Any]:
     common = settings["common"] | {
         "validation_fraction": 0.1, "patience": MANY, "random_state": 0, "n_jobs": 1,
     }  # fmt: skip
-    ast = AdaptiveSoftmaxTreeClassifier(**settings["ast"], **common)
+    ast = AdaptiveSoftmaxTreeClassifier(decisions="training", **settings["ast"], **common)
     ast.fit(data.X_train, data.y_train)
     sweeps = sum(len(entry["sweeps"]) for entry in ast.history_)
     k = int(ast.tree_.leaf_sizes.max())
@@ -56,7 +56,7 @@ def main() -> None:
     """Fit, draw and write."""
     options = arguments(__doc__).parse_args()
     data = load(options.data, "letter")
-    warm_up(data, AdaptiveSoftmaxTreeClassifier(max_rounds=1, max_sweeps=2))
+    warm_up(data, AdaptiveSoftmaxTreeClassifier(decisions="training", max_rounds=1, max_sweeps=2))
     models = fitted(data)
     courses = {name: course_of(model.history_) for name, model in models.items()}
     picture = RESULTS / f"{RESULT}.svg"

@@ -49,7 +49,11 @@ def main() -> None:
             continue
         data, settings = load(options.data, name), SETTINGS[name]
         model = AdaptiveSoftmaxTreeClassifier(
-            **settings["ast"], **settings["common"], random_state=0, n_jobs=1
+            decisions="training",
+            **settings["ast"],
+            **settings["common"],
+            random_state=0,
+            n_jobs=1,
         ).fit(data.X_train, data.y_train)
         picture = RESULTS / f"{RESULT}_{name}.svg"
         plot_leaf_classes(model).figure.savefig(picture, metadata={"Date": None})

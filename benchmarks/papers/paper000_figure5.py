@@ -77,7 +77,12 @@ def main() -> None:
              f"seed. `{SETTINGS}`"]  # fmt: skip
     for first, contraction in CONTRACTIONS:
         model = AdaptiveSoftmaxTreeClassifier(
-            contraction, initial_contraction=first, random_state=0, n_jobs=1, **SETTINGS
+            contraction,
+            decisions="training",
+            initial_contraction=first,
+            random_state=0,
+            n_jobs=1,
+            **SETTINGS,
         )
         found = table(HEADERS, list(rounds(model, train, held)))
         parts += [f"## α₀ = {first}, α = {contraction}", found]

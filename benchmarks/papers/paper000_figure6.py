@@ -45,7 +45,13 @@ def main() -> None:
             entries = []
             for seed in range(N_SEEDS):
                 model = AdaptiveSoftmaxTreeClassifier(
-                    contraction, tolerance, leaf_l1=mu, random_state=seed, n_jobs=1, **SETTINGS
+                    contraction,
+                    tolerance,
+                    decisions="training",
+                    leaf_l1=mu,
+                    random_state=seed,
+                    n_jobs=1,
+                    **SETTINGS,
                 )
                 models.append(model.fit(data.X_train, data.y_train))
                 entries.append(model.history_[model.best_round_])

@@ -41,8 +41,8 @@ MODELS: dict[str, Any] = {
     "ST(k=200)": SoftmaxTreeClassifier(6, 200, init="random", **COMMON),
     "ST(k=800)": SoftmaxTreeClassifier(4, 800, init="random", **COMMON),
     "AST(α=0.4)": AdaptiveSoftmaxTreeClassifier(
-        0.4, init="random", initial_depth=6, initial_contraction=0.05, max_rounds=2,
-        expansion_sweeps=2, **COMMON,
+        0.4, decisions="training", init="random", initial_depth=6, initial_contraction=0.05,
+        max_rounds=2, expansion_sweeps=2, **COMMON,
     ),
 }  # fmt: skip
 

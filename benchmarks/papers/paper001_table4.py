@@ -51,8 +51,8 @@ MODELS: dict[str, Any] = {
     "ST(k=200)": SoftmaxTreeClassifier(6, 200, max_sweeps=3, overlap=None, **TREE),
     "ST(k=800)": SoftmaxTreeClassifier(4, 800, max_sweeps=2, overlap=None, **TREE),
     "AST": AdaptiveSoftmaxTreeClassifier(
-        0.7, initial_depth=6, initial_contraction=0.04, max_rounds=1, max_sweeps=2,
-        expansion_sweeps=2, **TREE,
+        0.7, decisions="training", initial_depth=6, initial_contraction=0.04, max_rounds=1,
+        max_sweeps=2, expansion_sweeps=2, **TREE,
     ),
 }  # fmt: skip
 HEADERS = ["", *COLUMNS, "fit s"]

@@ -194,6 +194,29 @@ def test_a_temperature_needs_a_beam(files, tmp_path):
         assert "beam 2 at temperature 2" in said
 
 
+@each_format
+def test_a_beam_that_training_finds(files, tmp_path, format):
+    data, path = files[format]["train"], tmp_path / "model.thinleaf"
+    done("train", data, "-o", path, "--beam", "auto", "--trainable", *QUICK)
+    model, clf = thinleaf.load(path), thinleaf.load_estimator(path)
+    expected = clf.freeze(beam="auto")
+    assert (model.beam, model.temperature) == (expected.beam, expected.temperature)
+    X, _ = rows_of(model, files[format]["test"])
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_a_beam_that_training_did_not_look_for(tmp_path):
+    """With few rows it is one path; decisions by training rows look for none."""
+    data, path = tmp_path / "few.tsv", tmp_path / "model.thinleaf"
+    data.write_text("\n".join(lines_of("tsv", 24, 0)) + "\n", encoding="utf-8")
+    start = ("train", data, "-o", path, "--beam", "auto", *QUICK)
+    assert "has not looked for a beam" in wrong(*start, "--set", "decisions=training")
+    assert "give --beam" in wrong(*start, "--set", "beam=4")
+    assert not path.exists()
+    done(*start)
+    assert thinleaf.load(path).beam == 1
+
+
 def test_every_parameter_can_be_set(files, tmp_path):
     path = tmp_path / "model.thinleaf"
     done(
@@ -498,7 +521,10 @@ def test_errors_of_parameters(files, tmp_path):
     data, model = files["libsvm"]["train"], tmp_path / "m"
     start = ("train", data, "-o", model, "-q")
     message = wrong(*start, "--set", "contracton=0.5")
-    assert "no parameter 'contracton': did you mean 'contraction'? It has absent, beta" in message
+    assert (
+        "no parameter 'contracton': did you mean 'contraction'? It has absent, beam, beta"
+        in message
+    )
     assert "'contraction' parameter" in wrong(*start, "--contraction", 7)
     assert "'max_rounds' parameter" in wrong(*start, "--set", "max_rounds=many")
     assert "no parameter 'depth'" in wrong(*start, "--depth", 3)

@@ -133,7 +133,13 @@ def test_parameters_are_kept_and_cloned():
 
 def test_shared_parameters_have_the_same_defaults():
     fixed, growing = SoftmaxTreeClassifier().get_params(), AdaptiveSoftmaxTreeClassifier()
-    shared = set(fixed) & set(growing.get_params()) - {"max_sweeps", "patience", "tol"}
+    shared = set(fixed) & set(growing.get_params()) - {
+        "leaf_l1",
+        "max_sweeps",
+        "patience",
+        "router_l1",
+        "tol",
+    }
     assert len(shared) > 10
     for name in shared:
         assert fixed[name] == growing.get_params()[name], name

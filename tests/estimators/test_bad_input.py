@@ -224,7 +224,6 @@ def test_class_and_sample_weights_that_leave_nothing():
         ("max_sweeps", 0),
         ("router_l1", -0.1),
         ("router_l1", np.nan),
-        ("router_l1", None),
         ("leaf_l1", -0.1),
         ("leaf_l1", np.inf),
         ("router_ridge", -1.0),

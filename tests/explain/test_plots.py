@@ -30,6 +30,7 @@ def grown(**parameters):
     """Return a small tree that grows for a few rounds."""
     settings = {
         "contraction": 0.8,
+        "decisions": "training",
         "leaf_l1": 3.0,
         "max_rounds": 3,
         "max_sweeps": 4,

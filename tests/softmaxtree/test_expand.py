@@ -93,18 +93,18 @@ class Watching:
         self.tried: list[dict[str, object]] = []
         monkeypatch.setattr(expand, "expand_leaf", self)
 
-    def __call__(self, tree, data, reach, settings, growth, seed, leaf):
-        subtree = expand_leaf(tree, data, reach, settings, growth, seed, leaf)
+    def __call__(self, tree, data, reach, settings, growth, seed, leaf, **judging):
+        expansion = expand_leaf(tree, data, reach, settings, growth, seed, leaf, **judging)
         self.tried.append(
             {
                 "round": seed.spawn_key[-1],
                 "leaf": leaf,
                 "rows": tuple(reach.of(leaf).tolist()),
                 "classes": tree.leaf(leaf).classes.size,
-                "subtree": subtree,
+                "subtree": None if expansion is None else expansion.subtree,
             }
         )
-        return subtree
+        return expansion
 
 
 # -- figure 1, right -------------------------------------------------------------------------------
@@ -218,7 +218,8 @@ def test_a_replacement_is_accepted_by_its_ratio_of_errors(kind, seed):
 
         def attempt(tolerance, leaf=leaf):
             growth = growth_of(tolerance=tolerance)
-            return expand_leaf(tree, data, reach, settings, growth, SEED, leaf)
+            expansion = expand_leaf(tree, data, reach, settings, growth, SEED, leaf)
+            return None if expansion is None else expansion.subtree
 
         any_subtree = attempt(1e12)
         if any_subtree is None:  # it had one leaf only
@@ -266,7 +267,7 @@ def test_expanding_one_leaf_leaves_the_others_alone():
     others = np.setdiff1d(np.arange(data.n_rows), reach.of(leaf))
     some.y[others] = 0  # what happens elsewhere does not matter
     a, b = (
-        expand_leaf(grown.tree, each, reach, settings, growth_of(tolerance=9.0), SEED, leaf)
+        expand_leaf(grown.tree, each, reach, settings, growth_of(tolerance=9.0), SEED, leaf).subtree
         for each in (data, some)
     )
     assert_same_tree(a, b)

@@ -65,7 +65,7 @@ def test_overlap_is_every_row_whose_path_probability_reaches_the_floor(kind, cas
     rows = as_rows(X, kind)
     found = overlap_of(tree, rows, floor)
     own = reference.reach_sets(tree, X)
-    probability = [reference.path_probability(tree, x.astype(float)) for x in X]
+    probability = [reference.path_probability(tree, x.astype(float), certain=True) for x in X]
     reach = route(tree, rows)
     assert set(found) == set(range(tree.n_nodes))
     for node in range(tree.n_nodes):
@@ -127,6 +127,17 @@ def test_a_lower_floor_only_adds_guests():
     for node in range(tree.n_nodes):
         assert set(few[node].guests) <= set(many[node].guests)
     assert sum(c.guests.size for c in few.values()) < sum(c.guests.size for c in many.values())
+
+
+def test_a_router_without_weights_has_no_guests():
+    """It is as sure as it can be: its rows count in full below it, and nobody nearly went away."""
+    data = blobs(2, spread=1.0)
+    tree, _ = trained(data)
+    constant = tree.replace({0: Router.constant(1)})
+    found = overlap_of(constant, data.X, 0.05)
+    left, right = constant.children[0]
+    assert found[int(left)].share.size == found[int(left)].guests.size == 0
+    np.testing.assert_array_equal(found[int(right)].share, np.ones(data.n_rows))
 
 
 def test_steep_routers_have_no_guests():

@@ -29,6 +29,7 @@ from tests.node_cases import (
 )
 from thinleaf._dtypes import PARAM
 from thinleaf.softmaxtree.objective import Penalty
+from thinleaf.softmaxtree.solvers import router
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.problem import Precision
 
@@ -105,6 +106,34 @@ def test_dense_columns_beyond_the_hessian_limit():
     assert solution.objective == pytest.approx(
         case.objective(solution.weights, solution.bias), rel=1e-5
     )
+
+
+def test_dense_rows_of_more_cells_than_can_be_numbered(monkeypatch):
+    """They are solved as a softmax of two classes, with the same answer."""
+    case = make("logistic", "dense", Penalty(l1=0.5, ridge=0.5), n_rows=40, n_features=1100)
+    usual = case.solve()
+    monkeypatch.setattr(router, "_MOST_CELLS", 1000)
+    solution = case.solve()
+    assert case.objective(solution.weights, solution.bias) == pytest.approx(
+        case.objective(usual.weights, usual.bias), rel=1e-3
+    )
+    again = case.solve((solution.weights[:, 0], float(solution.bias[0])))
+    assert again.objective == pytest.approx(solution.objective, rel=1e-3)
+
+
+@formats
+def test_rows_of_huge_weight_do_not_hide_what_the_others_lose(kind):
+    """Once the heavy rows are right, the others are still solved."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 4)).astype(PARAM)
+    target = (X[:, 0] + 0.3 * rng.standard_normal(300) > 0.0).astype(np.int32)
+    heavy = np.abs(X[:, 0]) > 1.5
+    target[heavy] = X[heavy, 0] > 0.0
+    weight = np.where(heavy, 1e7, 1.0)
+    case = case_of("logistic", kind, X, target, weight=weight, penalty=Penalty(0.0, 1e-3))
+    usual, tight = (case.solve(None, Precision(tol, 400)) for tol in (1e-4, 1e-10))
+    reached, least = (case.objective(s.weights, s.bias) for s in (usual, tight))
+    assert reached <= 1.1 * least
 
 
 # -- scikit-learn ----------------------------------------------------------------------------------

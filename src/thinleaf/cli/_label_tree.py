@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 2
 
 
-def check_options(beam: int, temperature: float, weights: str, trainable: bool) -> None:
+def check_options(beam: int | str, temperature: float, weights: str, trainable: bool) -> None:
     """Refuse options of ``train`` that are for softmax trees."""
     given = {
         "--beam": beam != 1,

@@ -60,7 +60,18 @@ Quiet = Annotated[
 ]
 
 
-def check_temperature(temperature: float, beam: int) -> None:
+def beam_width(text: str) -> int | Literal["auto"]:
+    """Return a number of paths, or that training is to find it."""
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise ValueError(f"--beam must be a number in 1..1024, or auto, got {text!r}")
+    return int(text)
+
+
+def check_temperature(temperature: float, beam: int | Literal["auto"]) -> None:
     """Refuse a temperature that changes nothing."""
+    if temperature != 1.0 and beam == "auto":
+        raise ValueError("--temperature is found with --beam auto: leave it out")
     if temperature != 1.0 and beam == 1:
         raise ValueError("--temperature is for several paths: give --beam 2 or more, too")

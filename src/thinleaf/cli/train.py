@@ -46,9 +46,13 @@ def train(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random choices.")] = 0,
     jobs: options.Jobs = -1,
     beam: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, max=1024, help="Paths that a row takes in prediction."),
-    ] = 1,
+        str,
+        typer.Option(
+            metavar="N|auto",
+            help="Paths that a row takes in prediction; auto, which is for ast, takes those that "
+            "training found.",
+        ),
+    ] = "1",
     temperature: Annotated[
         float,
         typer.Option(
@@ -231,7 +235,12 @@ def train(
         "random_state": seed,
         "verbose": int(not quiet),
     }
+    width = options.beam_width(beam)
+    if width == "auto" and model != "ast":
+        raise ValueError("--beam auto is for --model ast: other models look for none")
     given = given_parameters(model, settings, set_ or [], general={"n_jobs": jobs})
+    if "beam" in given:
+        raise ValueError("beam is not set by --set: give --beam")
     text_settings = {
         "kind": text or "tfidf",
         "ngram_range": _ngram_range(ngrams),
@@ -240,9 +249,9 @@ def train(
         "n_buckets": buckets,
     }
     if model == "label-tree":
-        check_options(beam, temperature, weights, trainable)
+        check_options(width, temperature, weights, trainable)
     else:
-        options.check_temperature(temperature, beam)
+        options.check_temperature(temperature, width)
     check_between("contraction", contraction, 1.0)
     check_between("validation_fraction", validation, 1.0)
     check_between("max_seconds", max_seconds)
@@ -283,7 +292,9 @@ def train(
     record |= _errors(estimator)
     frozen = _freeze(estimator, recipe, weights, trainable)
     if hasattr(frozen, "with_beam"):
-        frozen = frozen.with_beam(beam, temperature=temperature)
+        if width == "auto":
+            width, temperature = estimator._paths("auto")
+        frozen = frozen.with_beam(width, temperature=temperature)
     frozen = frozen.with_summary(**record)
     frozen.save(output)
     figures = {"output": output, "file_bytes": Path(output).stat().st_size} | frozen.figures

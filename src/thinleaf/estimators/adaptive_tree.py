@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -14,26 +15,60 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.replace import check_writable
-from thinleaf.arrays.rows import CSR
+from thinleaf.arrays.rows import CSR, mean_square_norm, n_features_of
 from thinleaf.estimators._base.progress import RoundLines
 from thinleaf.estimators._base.seeds import seed_sequence
-from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
+from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, tuned_epsilon
 from thinleaf.execution import executor_for
 from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.adapt import (
+    Recipe,
+    Trust,
+    Wishes,
+    adapt,
+    follow,
+    hold_out,
+    usual_depth,
+)
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
-from thinleaf.softmaxtree.objective import Absent
-from thinleaf.softmaxtree.tao import TrainingData
+from thinleaf.softmaxtree.growth.trial import LeafKind, LeafLoss
+from thinleaf.softmaxtree.objective import Absent, Penalty
+from thinleaf.softmaxtree.solvers.hinge import solve_hinge, solve_hinge_router
+from thinleaf.softmaxtree.solvers.leaf import solve_softmax
+from thinleaf.softmaxtree.solvers.router import solve_logistic
+from thinleaf.softmaxtree.tao import Settings, TrainingData
+from thinleaf.softmaxtree.tao.units import feature_spread
 
-_CLASSES_PER_LEAF = 50
-_ROUNDS = 5
-_ROWS_PER_CLASS = 20
 _FAIR_SHARES = 4
+_JUDGES = 0.15
+"""Share of the rows that decide."""
+
+_LEAST_JUDGES = 20
+_LOCAL_SWEEPS = 2
+_SPARSE_SWEEPS, _DENSE_SWEEPS = 1, 2
+"""Over a replacement, and over the whole tree in a round, if the judge has the last word."""
+
+_SPARSE_REFITS, _DENSE_REFITS = 1, 4
+"""Sweeps of the last fit, to all rows, of a tree that has grown."""
+
+_L1 = 0.01
+_FOUND = ("_found", "beam_", "leaf_loss_", "leaf_strength_", "temperature_")
+"""What only trees that decide by held-out rows have."""
+
+_SPARSE_SHALLOW, _DENSE_SHALLOW = 2, 1
+"""Depth of the other trees of a forest whose first one is flat."""
+
+_HINGE_ROUTER, _SPARSE_ROUTER, _DENSE_ROUTER = 0.4, 0.1, 0.05
+"""Ridge of routers, for rows of unit length."""
+
+_DENSE_OVERLAP = 0.02
 _LIMITS = {"max_rounds", "max_depth", "max_leaves", "max_seconds", "patience"}
 _NOT_SHAPING = _LIMITS | {
+    "beam",
     "checkpoint",
     "class_weight",
     "epsilon",
@@ -46,11 +81,13 @@ _NOT_SHAPING = _LIMITS | {
 
 
 class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
-    """A softmax tree that grows: deep where it must be, with thin leaves.
+    """A softmax tree that adapts itself: deep where it must be, with thin leaves.
 
     Training starts from a shallow tree with wide softmaxes. In each round it tries to replace every
-    leaf by a small tree with fewer classes a leaf, keeps those that err hardly more on the rows
-    that reach the leaf, and optimises the whole tree again.
+    leaf by a small tree with fewer classes a leaf, keeps those that do no harm, and optimises the
+    whole tree again. By default, rows that are held out decide: they choose loss and ridge of the
+    leaves, whether a tree is better than one flat leaf, which replacements are kept, when to stop,
+    and how sure the tree may be. Then the tree is fitted once more, to all rows.
 
     Parameters
     ----------
@@ -58,40 +95,68 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         α: a leaf of k classes is replaced by leaves of αk. Smaller gives shallower trees with
         thinner leaves.
     tolerance : float
-        ρ: a replacement may make this many times the training errors of the leaf; none if the leaf
-        makes none. Smaller gives smaller trees.
+        ρ, with ``decisions="training"`` alone: a replacement may make this many times the training
+        errors of the leaf; none if the leaf makes none. Smaller gives smaller trees.
     initial_contraction : float, optional
         α₀: leaves of the initial tree hold α₀·K of the K classes. By default α, but no more than
         four times a leaf's fair share.
     initial_depth : int, optional
         Δ₀, of the initial tree. By default 2, and more for many classes: so that a leaf's fair
-        share is at most 50 of them.
+        share is at most 50 of them. Only by default do held-out rows compare the tree with one flat
+        leaf of all classes, where that is affordable; if the leaf has no more errors, it is kept
+        and does not grow.
     expansion_depth : int
         Of a replacement, 1 or 2.
     init : {"auto", "random", "random_median", "pca_median", "class_clusters", "row_clusters", \
 "balanced_clusters"}
         How the initial tree and replacements start; see :class:`SoftmaxTreeClassifier`.
     max_sweeps : int
-        Sweeps over the whole tree in a round, at the most.
+        Sweeps over the whole tree in a round, at the most. If held-out rows decide, there are no
+        more than 2 for dense and 1 for sparse input, and one that raises their error is undone.
     expansion_sweeps : int
-        Sweeps over a replacement, at the most.
-    max_rounds : int or "auto", optional
-        Rounds of growth at the most; None is no limit. ``"auto"`` is 5 for dense input with 20 rows
-        a class and more, and where validation rows choose the best round; else 0: on text the
-        initial tree, with small ``overlap``, had the fewest errors of all, and rounds trade errors
-        for fewer multiplications.
+        Sweeps over a replacement, at the most; no more than 2 if held-out rows decide.
+    max_rounds : int, optional
+        Rounds of growth at the most; None, or ``"auto"`` as in earlier versions, is no limit.
     max_depth, max_leaves : int, optional
         Limits of growth; less depth keeps more classes in a leaf.
     max_seconds : float, optional
         Growth ends at the first sweep over the whole tree, or the first leaf to expand, after this
-        time. Results then depend on the machine.
-    router_l1, leaf_l1, router_ridge, leaf_ridge, absent, beta, overlap, monotone, tol, max_newton
+        time; trials before it and the last fit do not count. Results then depend on the machine.
+    decisions : {"held_out", "training"}
+        What decides. ``"held_out"``: rows that are not fitted, some of each class, as said above.
+        ``"training"`` is paper 000's way: ρ and the errors of the rows that are fitted, penalties
+        in the units of the input, softmax leaves, and no last fit. Where fewer than 20 rows would
+        be held out, it is taken, too.
+    leaf_loss : {"auto", "softmax", "hinge"}
+        If held-out rows decide: what leaves minimise. A softmax; or a squared hinge loss of each
+        class against the others, without an ℓ₁ penalty, which is often better and faster on text.
+        ``"auto"`` tries both on sparse input, unless a penalty of leaves is given, and takes the
+        softmax else. Routers follow the leaves, unless a penalty of routers is given.
+    router_l1, leaf_l1, router_ridge, leaf_ridge : float, optional
+        Penalties on the sum of losses. What is given is in the units of the input, as in
+        :class:`SoftmaxTreeClassifier`, whose default the other one of the same nodes then has. If
+        neither is given and held-out rows decide, ℓ₁ is 0.01, and ridge is a strength times the
+        mean squared length of the rows: for sparse input as they are, for dense input in units of
+        the node, where rows are scaled by their spread there. The strength of leaves is looked for
+        on sparse input and for a flat leaf; leaves of dense trees have 0.005.
+    overlap : float or "auto", optional
+        As in :class:`SoftmaxTreeClassifier`. If held-out rows decide, dense input has none until
+        the tree errs far more on held-out rows than on those it is fitted to and overlap lowers
+        their error; ``"auto"`` is then 0.02.
+    absent, beta, monotone, tol, max_newton
         As in :class:`SoftmaxTreeClassifier`; ``tol`` is looser, because rounds repeat the work.
+        With ``monotone=True``, the rows that are fitted decide.
     validation_fraction : float, optional
-        Share of the rows held out. The tree of the round with the lowest error on them is kept, and
-        growth stops after ``patience`` rounds without a lower one; by default, the last one's is.
+        Share of the rows held out. If they decide, by default 0.15, and all rows are fitted in the
+        end. With ``decisions="training"``, by default none; if given, the tree of the round with
+        the lowest error on them is kept, and growth stops after ``patience`` rounds without a lower
+        one.
     patience : int
-        Used with ``validation_fraction``.
+        With ``decisions="training"`` and ``validation_fraction``. If held-out rows decide, growth
+        stops after 2 rounds that have not lowered their error by a hundredth.
+    beam : int or "auto"
+        How many paths a row takes in prediction; 1 is the papers' single path. ``"auto"`` is
+        ``beam_`` at ``temperature_``.
     zero_probability, epsilon, class_weight, random_state, n_jobs
         As in :class:`SoftmaxTreeClassifier`.
     checkpoint : path, optional
@@ -110,12 +175,21 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     history_ : list of dict
         One a round, from the initial tree (0): round, accepted, tried, train_error,
         validation_error, objective, coverage, n_leaves, depth, mean_depth, mean_leaf_classes,
-        max_leaf_classes, flops, expansion_seconds, sweep_seconds, seconds, sweeps.
+        max_leaf_classes, flops, expansion_seconds, sweep_seconds, seconds, sweeps, overlap. If
+        held-out rows decide, it is that of the rows that are not held out, before the last fit.
     best_round_ : int
         The round whose tree was kept.
     ended_ : str
-        Why growth ended: "no leaf expands", "rounds", "depth", "leaves", "seconds", "patience" or
-        "interrupted".
+        Why growth ended: "no leaf expands", "rounds" (also of a flat leaf), "depth", "leaves",
+        "seconds", "patience" or "interrupted".
+    beam_, temperature_ : int, float
+        If held-out rows decide: how many paths had the fewest errors on them, up to 16, and what
+        the scores of routers are then divided by. One path, if no beam had fewer.
+    leaf_loss_ : {"softmax", "hinge"}
+        If held-out rows decide: what the leaves minimise.
+    leaf_strength_ : float
+        If held-out rows decide: ridge of the leaves for rows of unit length. Without meaning if a
+        penalty of leaves is given.
     n_iter_ : int
         Rounds of growth done; at least 1, as scikit-learn wants it.
     coverage_, backoff_, epsilon_, n_features_in_, feature_names_in_
@@ -123,8 +197,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
 
     Notes
     -----
-    Ctrl-C ends a fit with the tree reached so far, and a warning; before the first complete sweep
-    there is none, and ``KeyboardInterrupt`` is raised.
+    Ctrl-C ends a fit with the tree reached so far, and a warning; it is then not fitted to held-out
+    rows. Before the first complete sweep there is none, and ``KeyboardInterrupt`` is raised.
 
     Examples
     --------
@@ -138,7 +212,14 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     True
     """
 
+    _recipe: Recipe | None = None
+    _known_kind: LeafKind | None = None
+    """What another tree of a forest has found."""
+
     _parameter_constraints: dict[str, list[Any]] = BaseTaoClassifier._parameter_constraints | {
+        "decisions": [StrOptions({"held_out", "training"})],
+        "leaf_loss": [StrOptions({"auto", "softmax", "hinge"})],
+        "beam": [Interval(Integral, 1, 1024, closed="both"), StrOptions({"auto"})],
         "contraction": [Interval(Real, 0, 1, closed="neither")],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "initial_contraction": [Interval(Real, 0, 1, closed="right"), None],
@@ -164,12 +245,14 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         init: Init | Literal["auto"] = "auto",
         max_sweeps: int = 15,
         expansion_sweeps: int = 10,
-        max_rounds: int | Literal["auto"] | None = "auto",
+        max_rounds: int | Literal["auto"] | None = None,
         max_depth: int | None = None,
         max_leaves: int | None = None,
         max_seconds: float | None = None,
-        router_l1: float = 0.01,
-        leaf_l1: float = 0.01,
+        decisions: Literal["held_out", "training"] = "held_out",
+        leaf_loss: Literal["auto", "softmax", "hinge"] = "auto",
+        router_l1: float | None = None,
+        leaf_l1: float | None = None,
         router_ridge: float | None = None,
         leaf_ridge: float | None = None,
         absent: Absent = "constant",
@@ -180,6 +263,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         max_newton: int = 20,
         validation_fraction: float | None = None,
         patience: int = 3,
+        beam: int | Literal["auto"] = 1,
         zero_probability: str = "backoff",
         epsilon: float | None = None,
         class_weight: Any = None,
@@ -220,6 +304,9 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         self.max_depth = max_depth
         self.max_leaves = max_leaves
         self.max_seconds = max_seconds
+        self.decisions = decisions
+        self.leaf_loss = leaf_loss
+        self.beam = beam
         self.checkpoint = checkpoint
 
     def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
@@ -229,9 +316,6 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         checkpoint = self._checkpoint(data, classes)
         saved = None if checkpoint is None else checkpoint.load()
         seed = self._seed(saved)
-        data, held = self._split(data, node_seed(seed, 1))
-        start: InitialTree | Grown
-        start = self._initial(data, node_seed(seed, 0)) if saved is None else saved[0]
         lines = RoundLines(type(self).__name__, self.max_sweeps) if self.verbose else None
 
         def after(grown: Grown) -> None:
@@ -240,6 +324,130 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             if lines is not None:
                 (lines.round if grown.sweeps is None else lines.sweep)(grown)
 
+        for name in _FOUND:  # of an earlier fit
+            self.__dict__.pop(name, None)
+        held = hold_out(data, self.validation_fraction or _JUDGES, node_seed(seed, 1))
+        judges = np.count_nonzero(held) >= _LEAST_JUDGES and not self.monotone
+        if self.decisions == "held_out" and judges:
+            self._adapt(data, held, seed, saved, after)
+        else:
+            self._grow(data, seed, saved, after)
+            if self.decisions == "held_out":  # too few rows say which beam is better than a path
+                self.beam_, self.temperature_ = 1, 1.0
+        self.classes_ = classes
+
+    def _adapt(
+        self,
+        data: TrainingData,
+        held: AccumArray,
+        seed: np.random.SeedSequence,
+        saved: tuple[Grown, int] | None,
+        after: Callable[[Grown], None],
+    ) -> None:
+        """Fit by decisions on rows that are not fitted, then on all rows."""
+        sparse = isinstance(data.X, CSR)
+        losses: tuple[LeafLoss, ...] = ("softmax",)
+        if self.leaf_loss != "auto":
+            losses = (self.leaf_loss,)
+        elif sparse and self.leaf_ridge is None and self.leaf_l1 is None:
+            losses = ("hinge", "softmax")
+        deepest = 24 if self.max_depth is None else self.max_depth
+        if self.max_leaves is not None:
+            deepest = min(deepest, math.floor(math.log2(self.max_leaves)))
+        wishes = Wishes(
+            self.initial_depth if self.initial_depth is None else min(self.initial_depth, deepest),
+            deepest,
+            self.contraction,
+            self.initial_contraction,
+            losses,
+            self.leaf_ridge is None and self.leaf_l1 is None,
+            self._init(data),
+            _SPARSE_REFITS if sparse else _DENSE_REFITS,
+        )
+        growth = replace(
+            self._growth(data),
+            judged=True,
+            local_sweeps=min(self.expansion_sweeps, _LOCAL_SWEEPS),
+            sweeps=min(self.max_sweeps, _SPARSE_SWEEPS if sparse else _DENSE_SWEEPS),
+            sweep_patience=1,
+            patience=2,
+        )
+        with executor_for(self.n_jobs) as executor:
+            judged: Tree | None = None
+            if self._recipe is not None:
+                recipe = self._recipe
+                tree = follow(recipe, data, wishes, self._settings_of, executor, seed)
+                self._keep(Grown(tree, np.empty(0, INDEX), ended="rounds"))
+            else:
+                resumed = None if saved is None else saved[0]
+                adapted = adapt(
+                    data, held, wishes, self._settings_of, growth, executor, seed,
+                    saved=resumed, kind=self._known_kind, after=after,
+                )  # fmt: skip
+                tree, recipe = adapted.tree, adapted.recipe
+                self._keep(adapted.grown)
+                judged = adapted.grown.best
+        self._found = recipe
+        self.leaf_loss_, self.leaf_strength_ = recipe.kind.loss, recipe.kind.strength
+        self.beam_, self.temperature_ = recipe.trust.beam, recipe.trust.temperature
+        epsilon = self.epsilon
+        if self.zero_probability == "epsilon" and epsilon is None:
+            assert judged is not None
+            epsilon = tuned_epsilon(judged, replace(data, weight=held).take(np.flatnonzero(held)))
+        self._finish(tree, data, None, recipe.trust.outside_scale, epsilon)
+
+    def _like_this(self) -> tuple[Recipe | None, LeafKind | None]:
+        """Return what another tree of the same rows need not find again: all, or a part.
+
+        Trees that differ make a forest. A flat leaf would always be the same, so others like it are
+        shallow trees; trees that have grown are grown each by itself.
+        """
+        recipe = getattr(self, "_found", None)
+        if recipe is None or (self.zero_probability == "epsilon" and self.epsilon is None):
+            return None, None
+        if recipe.depth == 0:
+            depth = _SPARSE_SHALLOW if self.sparse_input_ else _DENSE_SHALLOW
+            return replace(recipe, depth=depth, n_sweeps=2, trust=Trust()), None
+        return (recipe, None) if len(self.history_) < 2 else (None, recipe.kind)
+
+    def _settings_of(self, data: TrainingData, kind: LeafKind, leaf_limits: IndexArray) -> Settings:
+        """Return settings for leaves of a kind; what the user gave is in the units of the input."""
+        settings = self._settings(data, leaf_limits)
+        routers, leaves = settings.objective.routers, settings.objective.leaves
+        if isinstance(data.X, CSR):
+            scale, local = mean_square_norm(data.X), False
+        else:
+            scale, local = float(n_features_of(data.X)), True
+        margins = kind.loss == "hinge"
+        own_routers = self.router_l1 is None and self.router_ridge is None
+        if own_routers:
+            strength = _HINGE_ROUTER if margins else _DENSE_ROUTER if local else _SPARSE_ROUTER
+            routers = Penalty(0.0 if margins else _L1, strength * scale, local)
+        if self.leaf_l1 is None and self.leaf_ridge is None:
+            leaves = Penalty(0.0 if margins else _L1, kind.strength * scale, local)
+        overlap = settings.overlap
+        if local and self.overlap == "auto":
+            overlap = _DENSE_OVERLAP
+        return replace(
+            settings,
+            overlap=overlap,
+            objective=replace(settings.objective, routers=routers, leaves=leaves),
+            spread=feature_spread(data.X) if local else None,
+            solve_leaf=solve_hinge if margins else solve_softmax,
+            solve_router=solve_hinge_router if margins and own_routers else solve_logistic,
+        )
+
+    def _grow(
+        self,
+        data: TrainingData,
+        seed: np.random.SeedSequence,
+        saved: tuple[Grown, int] | None,
+        after: Callable[[Grown], None],
+    ) -> None:
+        """Grow as in paper 000: by decisions on the rows that are fitted."""
+        data, held = self._split(data, node_seed(seed, 1))
+        start: InitialTree | Grown
+        start = self._initial(data, node_seed(seed, 0)) if saved is None else saved[0]
         with executor_for(self.n_jobs) as executor:
             grown = grow(
                 start,
@@ -252,8 +460,9 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
                 after_round=after,
                 after_sweep=after,
             )
-        self.classes_ = classes
-        self._keep(grown, data, held)
+        self._keep(grown)
+        assert grown.best is not None  # of round 0 at least
+        self._finish(grown.best, data, held)
 
     # -- steps of a fit ----------------------------------------------------------------------------
 
@@ -283,7 +492,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     def _initial(self, data: TrainingData, seed: np.random.SeedSequence) -> InitialTree:
         depth = self.initial_depth
         if depth is None:
-            depth = max(2, math.ceil(math.log2(data.n_classes / _CLASSES_PER_LEAF)))
+            depth = usual_depth(data.n_classes)
         if self.max_depth is not None:
             depth = min(depth, self.max_depth)
         if self.max_leaves is not None:
@@ -307,28 +516,19 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             self._init(data),
             self.expansion_sweeps,
             self.max_sweeps,
-            self._rounds(data),
+            None if self.max_rounds == "auto" else self.max_rounds,
             self.max_depth,
             self.max_leaves,
             self.max_seconds,
             self.patience,
         )
 
-    def _rounds(self, data: TrainingData) -> int | None:
-        if self.max_rounds == "auto":
-            few = data.n_rows < _ROWS_PER_CLASS * data.n_classes
-            chosen = self.validation_fraction is not None
-            return _ROUNDS if chosen or not (few or isinstance(data.X, CSR)) else 0
-        return self.max_rounds
-
-    def _keep(self, grown: Grown, data: TrainingData, held: TrainingData | None) -> None:
+    def _keep(self, grown: Grown) -> None:
         if grown.ended == "interrupted":
             warnings.warn(
-                f"interrupted: growth ended in round {len(grown.history) - 1}", stacklevel=5
+                f"interrupted: growth ended in round {len(grown.history) - 1}", stacklevel=6
             )
         self.history_ = [asdict(record) for record in grown.history]
-        self.best_round_ = best_round(grown.history)
+        self.best_round_ = best_round(grown.history) if grown.history else 0
         self.ended_ = grown.ended
         self.n_iter_ = max(len(grown.history) - 1, 1)
-        assert grown.best is not None  # of round 0 at least
-        self._finish(grown.best, data, held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -129,7 +130,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
     def __init__(
         self,
         estimator: BaseTaoClassifier | None = None,
-        n_estimators: int = 10,
+        n_estimators: int = 8,
         *,
         bootstrap: bool = False,
         max_features: float = 1.0,
@@ -270,9 +271,12 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         with executor_for(self.n_jobs) as executor, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "interrupted", UserWarning)  # a tree that is dropped
             while len(trees) < self.n_estimators and not self._enough(votes):
-                some = seeds[len(trees) : len(trees) + executor.n_workers]
+                # the first one finds what the others can do without looking
+                n_next = executor.n_workers if trees else 1
+                some = seeds[len(trees) : len(trees) + n_next]
+                fit = partial(self._fit_tree, rows, classes, trees[0] if trees else None)
                 try:
-                    fitted = executor.map(lambda seed: self._fit_tree(seed, rows, classes), some)
+                    fitted = executor.map(fit, some)
                 except KeyboardInterrupt:
                     fitted = []
                 for tree in fitted:
@@ -295,9 +299,13 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             return False
         return len(votes.history) - votes.best >= self.patience
 
-    def _fit_tree(self, seed: int, rows: WeightedRows, classes: AnyArray) -> BaseTaoClassifier:
-        """Return a tree that is trained on its share of rows and features."""
+    def _fit_tree(
+        self, rows: WeightedRows, classes: AnyArray, first: BaseTaoClassifier | None, seed: int
+    ) -> BaseTaoClassifier:
+        """Return a tree that is trained on its share of rows and features, like the first one."""
         tree: BaseTaoClassifier = clone(self._base()).set_params(random_state=seed)
+        if isinstance(tree, AdaptiveSoftmaxTreeClassifier) and first is not None:
+            tree._recipe, tree._known_kind = first._like_this()
         if isinstance(tree.class_weight, dict):
             tree.class_weight = None  # it is part of the rows' weights
         if tree.init == "auto":

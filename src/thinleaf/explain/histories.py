@@ -41,7 +41,7 @@ class AdaptiveTree(HasHistory, Protocol):
         """ρ."""
 
     @property
-    def leaf_l1(self) -> float:
+    def leaf_l1(self) -> float | None:
         """μ."""
 
     @property

@@ -201,7 +201,7 @@ def plot_growth(
     ...     for alpha in (0.6, 0.8)
     ... }
     >>> [ax.get_ylabel() for ax in plot_growth(models)]
-    ['top-1 error (training)', 'multiplications a prediction', 'coverage']
+    ['top-1 error (validation)', 'multiplications a prediction', 'coverage']
     """
     histories = histories_of(models)
     for label, history in histories.items():
@@ -280,6 +280,8 @@ def plot_mean_depth(
     for model in models.values() if isinstance(models, Mapping) else models:
         depth = summarize(tree_of(model)).mean_depth
         line = runs.setdefault((model.tolerance, model.contraction), {})
+        if model.leaf_l1 is None:
+            raise ValueError("depth is drawn against leaf_l1 (μ): fit models with different ones")
         line.setdefault(model.leaf_l1, []).append(depth)
     if not runs:
         raise ValueError("there is nothing to draw: give at least one fitted model")

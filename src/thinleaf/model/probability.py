@@ -105,10 +105,21 @@ class Backoff:
         It holds by itself for raw frequencies, because a leaf holds the most frequent classes.
         """
         mass = self.mass * scale
+        prior = _PRIOR_STRENGTH * self.prior
+        rank = np.argsort(-prior, kind="stable")
+        everything = prior.sum()
         for node in np.flatnonzero(tree.is_leaf).tolist():
-            top = self.distribution(tree, node).max()
-            k = tree.classes_of(node).size
-            mass[node] = min(mass[node], most_outside(k, top)) if top > 0.0 else 0.0
+            classes, at = tree.classes_of(node), slice(self.ptr[node], self.ptr[node + 1])
+            ids, counts = self.ids[at], self.counts[at]
+            if classes.size == tree.n_classes:
+                mass[node] = 0.0
+                continue
+            # the likeliest class outside: one that was seen there, or the first by frequency
+            first = rank[: classes.size + 1]
+            top = prior[first[~np.isin(first, classes)][0]]
+            top = max(top, float((prior[ids] + counts).max(initial=0.0)))
+            total = everything - prior[classes].sum() + counts.sum()
+            mass[node] = min(mass[node], most_outside(classes.size, float(top / total)))
         return Backoff(mass, self.ptr, self.ids, self.counts, self.prior)
 
 
@@ -154,13 +165,14 @@ class Outside:
         prior = _PRIOR_STRENGTH * backoff.prior
         outside = np.zeros(tree.n_nodes, dtype=ACCUM)
         order = np.arange(backoff.ids.size)
+        everything = prior.sum()
         for node in np.flatnonzero(tree.is_leaf).tolist():
             begin, end = backoff.ptr[node], backoff.ptr[node + 1]
             ids, counts = backoff.ids[begin:end], backoff.counts[begin:end]
-            absent = np.ones(tree.n_classes, dtype=np.bool_)
-            absent[tree.classes_of(node)] = False
-            total = prior[absent].sum() + counts.sum()
-            outside[node] = backoff.mass[node] / total if total > 0.0 else 0.0
+            classes = tree.classes_of(node)
+            if classes.size < tree.n_classes:
+                total = everything - prior[classes].sum() + counts.sum()
+                outside[node] = backoff.mass[node] / total
             order[begin:end] = begin + np.lexsort((ids, -prior[ids], -(prior[ids] + counts)))
         rank = np.lexsort((np.arange(prior.size), -prior)).astype(INDEX)
         return cls(

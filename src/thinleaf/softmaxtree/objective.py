@@ -19,13 +19,24 @@ Absent: TypeAlias = Literal["drop", "constant", "zero_one"]
 
 @dataclass(frozen=True)
 class Penalty:
-    """ℓ₁ and ridge terms, on the *sum* of losses: ``l1·‖w‖₁ + ridge/2·‖w‖²``; biases are free."""
+    """ℓ₁ and ridge terms, on the *sum* of losses: ``l1·‖w‖₁ + ridge/2·‖w‖²``; biases are free.
+
+    Attributes
+    ----------
+    l1, ridge : float
+    in_node_units : bool
+        Weights are those of rows as a node sees them, scaled by their spread there
+        (:mod:`thinleaf.softmaxtree.tao.units`). The objective then counts losses alone.
+    """
 
     l1: float = 0.0
     ridge: float = 0.0
+    in_node_units: bool = False
 
     def __call__(self, weights: np.ndarray) -> float:
-        """Return the penalty of some weights."""
+        """Return the part of the objective that some weights have; none in units of nodes."""
+        if self.in_node_units:
+            return 0.0
         wide = weights.astype(ACCUM).ravel()
         return float(self.l1 * np.abs(wide).sum() + 0.5 * self.ridge * (wide @ wide))
 

@@ -7,7 +7,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -34,13 +34,17 @@ class Storable(BaseEstimator):  # type: ignore[misc]
     def _frozen_form(self) -> Any:
         """Return the frozen form, with a beam of 1."""
 
-    def freeze(self, *, beam: int = 1, weights: WeightType = "float32") -> Any:
+    def freeze(
+        self, *, beam: int | Literal["auto"] | None = None, weights: WeightType = "float32"
+    ) -> Any:
         """Return the model in the form that is deployed: packed, immutable, without training.
 
         Parameters
         ----------
-        beam : int
-            How many paths a row takes; 1 is the papers' single path.
+        beam : int or "auto", optional
+            How many paths a row takes; 1 is the papers' single path. ``"auto"`` is what an adaptive
+            tree has found in ``fit``, ``beam_`` at ``temperature_``. By default, the ``beam`` of
+            the estimator.
         weights : {"float32", "float16", "int8"}
             Type of the leaf weights; see :meth:`FrozenTree.quantization_report`.
 
@@ -50,11 +54,25 @@ class Storable(BaseEstimator):  # type: ignore[misc]
             A label tree has neither beams nor smaller weights.
         """
         model = self._frozen_form()
-        if (beam, weights) != (1, "float32") and not hasattr(model, "with_beam"):
+        width, temperature = self._paths(beam)
+        if (width, weights) != (1, "float32") and not hasattr(model, "with_beam"):
             raise ValueError("beam and weights are for softmax trees, not for label trees")
         if weights != "float32":
             model = model.quantized(weights)
-        return model.with_beam(beam) if beam != 1 else model
+        return model if width == 1 else model.with_beam(width, temperature=temperature)
+
+    def _paths(self, beam: int | Literal["auto"] | None = None) -> tuple[int, float]:
+        """Return how many paths a row takes, and the temperature of their routers."""
+        width: int | Literal["auto"] = getattr(self, "beam", 1) if beam is None else beam
+        if width != "auto":
+            return width, 1.0
+        if not hasattr(self, "beam_"):
+            raise ValueError(
+                "beam='auto' is for an AdaptiveSoftmaxTreeClassifier that decides by held-out rows "
+                f"and has enough of them: this {type(self).__name__} has not looked for a beam, "
+                "give a number"
+            )
+        return int(self.beam_), float(self.temperature_)
 
 
 class Trainable(Storable):

@@ -24,6 +24,7 @@ from thinleaf.softmaxtree.tao import Settings, TrainingData
 
 DENSE_OVERLAP = 0.05
 SPARSE_OVERLAP = 0.01
+L1 = 0.01
 ROUTER_RIDGE = 0.1
 LEAF_RIDGE = 0.005
 
@@ -36,8 +37,8 @@ class BaseTaoClassifier(BaseTreeClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "init": [StrOptions({"auto", *get_args(Init)})],
-        "router_l1": [Interval(Real, 0, None, closed="left")],
-        "leaf_l1": [Interval(Real, 0, None, closed="left")],
+        "router_l1": [Interval(Real, 0, None, closed="left"), None],
+        "leaf_l1": [Interval(Real, 0, None, closed="left"), None],
         "router_ridge": [Interval(Real, 0, None, closed="left"), None],
         "leaf_ridge": [Interval(Real, 0, None, closed="left"), None],
         "absent": [StrOptions({"constant", "zero_one", "drop"})],
@@ -60,8 +61,8 @@ class BaseTaoClassifier(BaseTreeClassifier):
         self,
         *,
         init: Init | Literal["auto"],
-        router_l1: float,
-        leaf_l1: float,
+        router_l1: float | None,
+        leaf_l1: float | None,
         router_ridge: float | None,
         leaf_ridge: float | None,
         absent: Absent,
@@ -151,14 +152,15 @@ class BaseTaoClassifier(BaseTreeClassifier):
         return "balanced_clusters" if isinstance(data.X, CSR) else "pca_median"
 
     def _settings(self, data: TrainingData, leaf_limits: IndexArray) -> Settings:
+        """Return settings in the units of the input."""
         scale = mean_square_norm(data.X)
         router_ridge = ROUTER_RIDGE * scale if self.router_ridge is None else self.router_ridge
         leaf_ridge = LEAF_RIDGE * scale if self.leaf_ridge is None else self.leaf_ridge
         objective = Objective(
             self.absent,
             self.beta,
-            Penalty(self.router_l1, router_ridge),
-            Penalty(self.leaf_l1, leaf_ridge),
+            Penalty(L1 if self.router_l1 is None else self.router_l1, router_ridge),
+            Penalty(L1 if self.leaf_l1 is None else self.leaf_l1, leaf_ridge),
         )
         precision = Precision(self.tol, self.max_newton)
         overlap = self.overlap
@@ -168,8 +170,19 @@ class BaseTaoClassifier(BaseTreeClassifier):
 
     # -- after training ----------------------------------------------------------------------------
 
-    def _finish(self, tree: Tree, data: TrainingData, held: TrainingData | None) -> None:
-        """Take over a pruned tree, and estimate what classes outside its leaves get."""
+    def _finish(
+        self,
+        tree: Tree,
+        data: TrainingData,
+        held: TrainingData | None,
+        outside_scale: float = 1.0,
+        epsilon: float | None = None,
+    ) -> None:
+        """Take over a pruned tree, and estimate what classes outside its leaves get.
+
+        How much that is on rows that were not fitted is known from ``held``, or is
+        ``outside_scale`` times what fitted rows say; ``epsilon`` is that of such rows.
+        """
         tree.validate()
         reach = route(tree, data.X)
         self.tree_ = tree
@@ -180,9 +193,11 @@ class BaseTaoClassifier(BaseTreeClassifier):
         self.epsilon_ = 0.0
         if self.zero_probability == "backoff":
             backoff = Backoff.estimate(tree, reach, data.y, data.weight)
+            if outside_scale != 1.0:
+                backoff = backoff.capped(tree, outside_scale)
             self.backoff_ = backoff if held is None else _calibrated(backoff, tree, held)
         elif self.zero_probability == "epsilon":
-            self.epsilon_ = self.epsilon or _tuned_epsilon(tree, held)
+            self.epsilon_ = epsilon or self.epsilon or tuned_epsilon(tree, held)
         self._trained_with = training_summary(self)
 
 
@@ -195,7 +210,8 @@ def _calibrated(backoff: Backoff, tree: Tree, held: TrainingData) -> Backoff:
     return backoff.capped(tree, scale=float(observed / max(expected, 1e-12)))
 
 
-def _tuned_epsilon(tree: Tree, held: TrainingData | None) -> float:
+def tuned_epsilon(tree: Tree, held: TrainingData | None) -> float:
+    """Return the ε that suits held-out rows best."""
     assert held is not None  # _check_combinations saw to it
     reach = route(tree, held.X)
     probability = np.exp(-losses(tree, held.X, held.y, reach)[0])

@@ -26,7 +26,10 @@ _FITTED: Types = {
     "coverage_": (float, int), "epsilon_": (float, int), "history_": (list,),
     "n_features_in_": (int,), "n_iter_": (int,), "sparse_input_": (bool,),
 }  # fmt: skip
-_OF_SOME: Types = {"best_round_": (int,), "best_sweep_": (int,), "ended_": (str,)}
+_OF_SOME: Types = {
+    "beam_": (int,), "best_round_": (int,), "best_sweep_": (int,), "ended_": (str,),
+    "leaf_loss_": (str,), "leaf_strength_": (float, int), "temperature_": (float, int),
+}  # fmt: skip
 """Fitted attributes that are plain values, and their types."""
 
 
@@ -54,7 +57,11 @@ class BaseFrozenClassifier(SparseInputClassifier, Trainable):
 
     @property
     def _predictor(self) -> Predictor:
-        return self._frozen_form()._predictor
+        model = self._frozen_form()
+        beam, temperature = self._paths()
+        if beam != 1:
+            model = model.with_beam(beam, temperature=temperature)
+        return model._predictor
 
     def apply(self, X: Any) -> IndexArray:
         """Return the node of the leaf that each row reaches.

@@ -1,30 +1,59 @@
 """Adaptive growth: leaf expansions between runs of TAO (paper 000, figure 1, right).
 
 A round tries to replace every leaf by a small tree with thinner leaves, fitted on the rows that
-reach the leaf; keeps those that err hardly more there; and optimises the whole tree again.
+reach the leaf; keeps those that err hardly more there; and optimises the whole tree again. The
+paper asks the rows that were fitted whether a replacement errs more; by default we ask rows that
+were not (:class:`Judge`), since fitted ones have no errors left to compare.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, IndexArray
+from thinleaf._dtypes import INDEX, AccumArray, BoolArray, IndexArray
+from thinleaf.arrays.rows import CSR
 from thinleaf.execution import Executor, SerialExecutor
-from thinleaf.model.routing import Reach, all_rows, leaf_losses, route
-from thinleaf.model.tree import Tree
+from thinleaf.model.routing import (
+    Reach,
+    all_rows,
+    leaf_losses,
+    leaf_of_rows,
+    losses,
+    losses_from,
+    route,
+)
+from thinleaf.model.tree import Leaf, Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.growth.round_record import Effort, RoundRecord, measure
-from thinleaf.softmaxtree.tao import Settings, Sweeps, TrainingData, optimise
+from thinleaf.softmaxtree.objective import Objective
+from thinleaf.softmaxtree.tao import (
+    Settings,
+    Sweeps,
+    TaoResult,
+    TrainingData,
+    Validation,
+    error,
+    optimise,
+)
+from thinleaf.softmaxtree.tao.overlap import Overlap, find_overlap
 
 _NO_NEW_ROUND = ("interrupted", "seconds", "no leaf expands", "depth")
 """What leaves the last round incomplete, or is found after it."""
+
+_ENTROPY_SHARE = 0.05
+
+_OVERFITTED = 1.5
+"""How many times the errors of fitted rows others must make for overlap to be tried."""
+
+_PROBES = 8
+"""Leaves to expand before all of them: on text, hardly any gains by it."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +76,13 @@ class Growth:
     max_seconds : float, optional
     patience : int
         Rounds without a lower validation error, if there is one.
+    judged : bool
+        Replacements are kept, and sweeps go on, if that lowers the loss of the validation rows;
+        ``tolerance`` then means nothing.
+    doubt : float
+        How many standard errors the loss of a leaf's validation rows may rise by a replacement.
+    sweep_patience : int
+        Sweeps without a lower validation error that end a round, if it is judged.
     """
 
     contraction: float
@@ -60,6 +96,44 @@ class Growth:
     max_leaves: int | None = None
     max_seconds: float | None = None
     patience: int = 3
+    judged: bool = False
+    doubt: float = 2.0
+    sweep_patience: int = 1
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Rows that are not fitted, and where the tree sends them."""
+
+    data: TrainingData
+    reach: Reach
+
+    def gain(
+        self, objective: Objective, leaf: int, old: Leaf, subtree: Tree
+    ) -> tuple[float, float]:
+        """Return by how much a replacement lowers the loss of a leaf's rows, and their weight.
+
+        A row's loss is its error and a little of its cross-entropy, up to β: that tells more where
+        rows are few, but how sure a leaf is will only be found at the end.
+        """
+        rows = self.reach.of(leaf)
+        X, y, weight = self.data.X, self.data.y, self.data.weight[rows]
+
+        def loss(entropy: AccumArray, correct: BoolArray) -> AccumArray:
+            return ~correct + _ENTROPY_SHARE * np.minimum(entropy, objective.beta)
+
+        before, after = leaf_losses(old, X, y, rows), losses_from(subtree, X, y, rows, 0)
+        fall = (loss(*before) - loss(*after)) * weight
+        return float(fall.sum()), float(np.linalg.norm(fall))
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A small tree to replace a leaf by; by how much the judge's loss falls, and how surely."""
+
+    subtree: Tree
+    gain: float = 0.0
+    doubt: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -114,7 +188,8 @@ def grow(
     Parameters
     ----------
     start : InitialTree or Grown
-        What to fit first, with ``settings.leaf_limits``; or what an earlier run had reached.
+        What to fit first, with ``settings.leaf_limits``; or what an earlier run had reached; or
+        without a history, a tree whose nodes were fitted before.
     seed : SeedSequence
         The randomness of a replacement depends on it, the round and the leaf.
     validation : TrainingData, optional
@@ -128,6 +203,8 @@ def grow(
     work = _Work(data, settings, growth, executor, validation, after_sweep)
     if isinstance(start, InitialTree):
         grown = work.reoptimise(Grown(start.tree, settings.leaf_limits), start.assignment)
+    elif not start.history and start.sweeps is None:
+        grown = work.reoptimise(start)
     else:
         grown = work.resume(start)
     n_told = 0
@@ -161,21 +238,34 @@ class _Work:
         started = time.perf_counter()
         tree, growth = grown.tree, self.growth
         reach = route(tree, self.data.X)
-        leaves = growing_leaves(grown, reach, growth)
-        attempt = partial(expand_leaf, tree, self.data, reach, self.settings, growth, seed)
+        judge, near, erring = None, None, None
+        if self.validation is not None and growth.judged:
+            judge = Judge(self.validation, route(tree, self.validation.X))
+            erring = _erring(tree, self.data, reach) | _erring(tree, judge.data, judge.reach)
+            overlap = self._overlap(grown)
+            if overlap is not None:
+                near = find_overlap(tree, self.data.X, reach, overlap, self.executor)
+        leaves = growing_leaves(grown, reach, growth, erring)
+        settings = replace(self.settings, overlap=self._overlap(grown))
+        attempt = partial(
+            expand_leaf, tree, self.data, reach, settings, growth, seed, judge=judge, near=near
+        )
 
-        def in_time(leaf: int) -> Tree | None:
+        def in_time(leaf: int) -> Expansion | None:
             return None if self._out_of_time() else attempt(leaf)
 
-        subtrees = self.executor.map(in_time, leaves, [float(reach.sizes[j]) for j in leaves])
+        if judge is not None and len(grown.history) == 1 and not self._promising(in_time, leaves):
+            return replace(grown, ended="no leaf expands")
+        tried = self.executor.map(in_time, leaves, [float(reach.sizes[j]) for j in leaves])
         if self._out_of_time():  # some leaves have not been tried
             return replace(grown, ended="seconds")
-        found = {j: s for j, s in zip(leaves, subtrees, strict=True) if s is not None}
+        expansions = {j: e for j, e in zip(leaves, tried, strict=True) if e is not None}
+        found = worth_keeping(expansions, growth)
         accepted = within_limit(tree, found, reach, growth)
         if found and not accepted:
             return replace(grown, ended="leaves")
         if not accepted:
-            others = growing_leaves(grown, reach, replace(growth, max_depth=None))
+            others = growing_leaves(grown, reach, replace(growth, max_depth=None), erring)
             return replace(grown, ended="no leaf expands" if others == leaves else "depth")
         refused = {j: grown.solved[j] for j in leaves if j in grown.solved and j not in found}
         expanded = accept(grown, accepted, refused, growth)
@@ -190,18 +280,31 @@ class _Work:
             if self.after_sweep is not None:
                 self.after_sweep(replace(grown, tree=sweeps.tree, sweeps=sweeps))
 
-        result = optimise(
-            grown.tree,
-            self.data,
-            replace(self.settings, leaf_limits=grown.leaf_limits),
-            self.executor,
+        overlap = self._overlap(grown)
+        settings = replace(self.settings, leaf_limits=grown.leaf_limits)
+        sweeping = partial(
+            optimise,
+            data=self.data,
+            executor=self.executor,
             max_sweeps=self.growth.sweeps,
+            validation=self._sweep_judge(),
+            stop=self._out_of_time,
+        )
+        result = sweeping(
+            grown.tree,
+            settings=replace(settings, overlap=overlap),
             assignment=assignment,
             solved=grown.solved,
             after_sweep=after_sweep,
-            stop=self._out_of_time,
             resume=grown.sweeps,
         )
+        if overlap != self.settings.overlap and self._overfits(result):
+            near = sweeping(result.tree, settings=settings, solved=result.solved)
+            if near.best_sweep > 0:
+                sweeps = [*result.history, *near.history]
+                result = replace(near, history=sweeps)
+                overlap = self.settings.overlap
+            result = replace(result, ended=near.ended)
         tree, kept = prune(result.tree, route(result.tree, self.data.X).sizes > 0)
         renumbered = {int(old): new for new, old in enumerate(kept)}
         now = time.perf_counter()
@@ -211,7 +314,12 @@ class _Work:
             self.validation,
             self.settings.objective,
             Effort(
-                len(grown.history), *grown.effort, now - started, now - self.began, result.history
+                len(grown.history),
+                *grown.effort,
+                now - started,
+                now - self.began,
+                result.history,
+                overlap,
             ),
         )
         after = Grown(
@@ -223,6 +331,37 @@ class _Work:
         )
         best = tree if best_round(after.history) == record.round else grown.best
         return replace(after, best=best, ended=self._ended(after, result.ended))
+
+    def _promising(self, attempt: Callable[[int], Expansion | None], leaves: list[int]) -> bool:
+        """Return whether some leaves of a tree that has not grown yet gain by it, all in all."""
+        if len(leaves) <= _PROBES:
+            return True
+        probes = leaves[:: max(1, len(leaves) // _PROBES)][:_PROBES]
+        found = [e for e in self.executor.map(attempt, probes) if e is not None]
+        doubt = math.sqrt(sum(e.doubt**2 for e in found))
+        return sum(e.gain for e in found) > self.growth.doubt * doubt
+
+    def _overlap(self, grown: Grown) -> float | None:
+        """Return the overlap to begin a round with: of dense rows, none until it has helped.
+
+        As long as a tree does not fit its rows, those of other nodes only stand in the way.
+        """
+        waits = self.growth.judged and not isinstance(self.data.X, CSR)
+        helped = any(record.overlap is not None for record in grown.history)
+        return None if waits and not helped else self.settings.overlap
+
+    def _overfits(self, result: TaoResult) -> bool:
+        """Return whether rows that are not fitted err far more often than those that are."""
+        if self.validation is None:
+            return False
+        fitted = error(result.tree, self.data)
+        return error(result.tree, self.validation) > _OVERFITTED * fitted
+
+    def _sweep_judge(self) -> Validation | None:
+        """Return what says when to end the sweeps of a round, if it is not the objective."""
+        if self.validation is None or not self.growth.judged:
+            return None
+        return Validation(self.validation, patience=self.growth.sweep_patience)
 
     def resume(self, grown: Grown) -> Grown:
         """Go on from an earlier run, under today's limits."""
@@ -247,8 +386,10 @@ class _Work:
             return "rounds"
         if growth.max_leaves is not None and grown.tree.n_leaves >= growth.max_leaves:
             return "leaves"
-        if self.validation is not None and n_rounds - best_round(grown.history) >= growth.patience:
-            return "patience"
+        if self.validation is not None:
+            last = last_gain(grown.history) if growth.judged else best_round(grown.history)
+            if n_rounds - last >= growth.patience:
+                return "patience"
         return None
 
 
@@ -262,10 +403,23 @@ def best_round(history: Sequence[RoundRecord]) -> int:
     return int(np.argmin(errors)) if math.isfinite(errors[-1]) else len(history) - 1
 
 
-def growing_leaves(grown: Grown, reach: Reach, growth: Growth) -> list[int]:
+def last_gain(history: Sequence[RoundRecord]) -> int:
+    """Return the last round that lowered the validation error by more than a hundredth of it."""
+    last, least = 0, math.inf
+    for record in history:
+        if record.validation_error is not None and record.validation_error < 0.99 * least:
+            last, least = record.round, record.validation_error
+    return last
+
+
+def growing_leaves(
+    grown: Grown, reach: Reach, growth: Growth, erring: BoolArray | None = None
+) -> list[int]:
     """Return the leaves with more than one class that may go deeper and were not just refused."""
     tree = grown.tree
     wide = tree.is_leaf & (np.diff(tree.class_ptr) > 1) & (reach.sizes > 1)
+    if erring is not None:
+        wide &= erring
     if growth.max_depth is not None:
         wide &= tree.node_depth + growth.depth <= growth.max_depth
     return [
@@ -273,6 +427,13 @@ def growing_leaves(grown: Grown, reach: Reach, growth: Growth) -> list[int]:
         for j in np.flatnonzero(wide).tolist()
         if j not in grown.refused or grown.refused[j] != grown.solved.get(j)
     ]
+
+
+def _erring(tree: Tree, data: TrainingData, reach: Reach) -> BoolArray:
+    """Return which leaves are wrong on some of the rows that reach them."""
+    _, correct = losses(tree, data.X, data.y, reach)
+    wrong = leaf_of_rows(tree, reach)[~correct]
+    return np.bincount(wrong, minlength=tree.n_nodes) > 0
 
 
 def expand_leaf(
@@ -283,31 +444,60 @@ def expand_leaf(
     growth: Growth,
     seed: np.random.SeedSequence,
     leaf: int,
-) -> Tree | None:
-    """Return a small tree to replace a leaf by, or None if none errs within the tolerance."""
+    *,
+    judge: Judge | None = None,
+    near: Mapping[int, Overlap] | None = None,
+) -> Expansion | None:
+    """Return a small tree to replace a leaf by, or None if there is none.
+
+    Without a judge, it must err within the tolerance on the rows that reach the leaf. With one, it
+    is also fitted to the leaf's guests, as the leaf itself was, and others decide.
+    """
     local = data.take(reach.of(leaf))
+    n_classes = np.unique(local.y).size
+    if near is not None:
+        rows, weight = near[leaf].join(reach.of(leaf), data.weight)
+        local = replace(data.take(rows), weight=weight)
     old = tree.leaf(leaf)
     start = initial_tree(local, growth.depth, growth.init, node_seed(seed, leaf))
     # its leaves start from the rows of the old one, and keep those of their classes
     subtree = start.tree.replace({int(i): old for i in np.flatnonzero(start.tree.is_leaf)})
-    limits = np.full(subtree.n_nodes, contracted(old.classes.size, growth.contraction), dtype=INDEX)
+    limit = contracted(n_classes if judge is not None else old.classes.size, growth.contraction)
     result = optimise(
         subtree,
         local,
-        replace(settings, leaf_limits=limits),
+        replace(settings, leaf_limits=np.full(subtree.n_nodes, limit, dtype=INDEX)),
         SerialExecutor(),
         max_sweeps=growth.local_sweeps,
         assignment=start.assignment,
     )
     if result.ended == "interrupted":  # optimise would end with a usable tree: here growth must end
         raise KeyboardInterrupt
-    _, correct = leaf_losses(old, local.X, local.y, all_rows(local.X))
-    error_before = 1.0 - local.weight[correct].sum() / local.weight.sum()
-    error_after = result.history[result.best_sweep - 1].train_error
-    if error_after > growth.tolerance * error_before + 1e-12:
-        return None
+    if judge is None:
+        _, correct = leaf_losses(old, local.X, local.y, all_rows(local.X))
+        error_before = 1.0 - local.weight[correct].sum() / local.weight.sum()
+        error_after = result.history[result.best_sweep - 1].train_error
+        if error_after > growth.tolerance * error_before + 1e-12:
+            return None
     pruned, _ = prune(result.tree, route(result.tree, local.X).sizes > 0)
-    return pruned if pruned.n_leaves > 1 else None
+    if pruned.n_leaves == 1:
+        return None
+    if judge is None:
+        return Expansion(pruned)
+    return Expansion(pruned, *judge.gain(settings.objective, leaf, old, pruned))
+
+
+def worth_keeping(expansions: Mapping[int, Expansion], growth: Growth) -> dict[int, Tree]:
+    """Return the replacements to keep: all, or those that the judge's rows do not speak against.
+
+    A leaf has few such rows, and the sweeps over the whole tree are still to come: so a replacement
+    is refused only if their loss surely rises.
+    """
+    return {
+        leaf: e.subtree
+        for leaf, e in expansions.items()
+        if not growth.judged or e.gain >= -growth.doubt * e.doubt
+    }
 
 
 def contracted(n_classes: int, contraction: float) -> int:
@@ -337,7 +527,10 @@ def accept(
     limits, new_limits = grown.leaf_limits.copy(), []
     for leaf, subtree in sorted(subtrees.items()):
         # the old leaf's too, should its subtree be pruned to a leaf again
-        limits[leaf] = contracted(grown.tree.leaf(leaf).classes.size, growth.contraction)
+        limits[leaf] = max(
+            int(subtree.leaf_sizes.max()),
+            contracted(grown.tree.leaf(leaf).classes.size, growth.contraction),
+        )
         new_limits.append(np.full(subtree.n_nodes - 1, limits[leaf]))
     return replace(
         grown,

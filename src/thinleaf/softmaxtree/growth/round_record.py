@@ -41,6 +41,8 @@ class RoundRecord:
         Since the fit began, without interruptions.
     sweeps : list of SweepRecord
         Of the whole tree in this round.
+    overlap : float or None
+        That its last sweeps had.
     """
 
     round: int
@@ -60,6 +62,7 @@ class RoundRecord:
     sweep_seconds: float
     seconds: float
     sweeps: list[SweepRecord]
+    overlap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Effort:
     sweep_seconds: float
     seconds: float
     sweeps: list[SweepRecord]
+    overlap: float | None = None
 
 
 def measure(

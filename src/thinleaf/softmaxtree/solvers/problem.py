@@ -17,7 +17,8 @@ class Precision:
     ----------
     tol : float
         The decrease that one more iteration promises, relative to the objective of the best
-        constant model, below which the problem counts as solved.
+        constant model, below which the problem counts as solved. Of routers, relative to the
+        objective reached, if that is more than a thousandth of it.
     max_iter : int
         Newton steps at the most.
     """

@@ -10,6 +10,7 @@ coordinate descent independent of the number of rows. It serves two steps (Shama
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,19 +18,29 @@ from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray, ParamA
 from thinleaf.arrays.rows import CSC, n_local_features
 from thinleaf.kernels._jit import inlined, kernel
 from thinleaf.kernels.softmax import exp32, log1p_unit
+from thinleaf.softmaxtree.objective import Penalty
 from thinleaf.softmaxtree.solvers.columns import (
     column_add,
     column_add_scaled,
     column_dot,
     column_dots,
 )
+from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
 
 _MAX_HESSIAN = 1024
 """Dense problems with more features are solved as sparse ones: the Hessian would cost too much."""
 
+_MOST_CELLS = np.iinfo(INDEX).max
+"""Of such a problem: more cannot be numbered."""
+
 _BLOCK = 2048
 """Rows whose share of the Hessian is one matrix product."""
+
+_LEAST_SHARE = 1e-3
+"""Of the loss of the best constant model: what is left of it is not to be told apart from nothing.
+Above that, precision is relative to the objective reached: a few rows of huge weight, once they are
+right, do not hide what the others lose."""
 
 _MAX_PASSES = 20
 _MAX_HESSIAN_PASSES = 50
@@ -62,6 +73,8 @@ def solve_logistic(
     precision = precision or Precision()
     X = problem.X
     if not isinstance(X, CSC) and X.shape[1] > _MAX_HESSIAN:
+        if X.size > _MOST_CELLS:
+            return _as_softmax(problem, warm_start, precision)
         X = _as_csc(X)
     n_features = n_local_features(X)
     mass = np.bincount(problem.target, weights=problem.weight, minlength=2)
@@ -88,7 +101,8 @@ def solve_logistic(
         problem.penalty.ridge * scale,
         w,
         b,
-        precision.tol * null,
+        precision.tol,
+        _LEAST_SHARE * null,
         precision.max_iter,
     )
     if warm_start is not None and objective > null:  # it led nowhere
@@ -100,14 +114,30 @@ def solve_logistic(
 
 def _as_csc(dense: ParamArray) -> CSC:
     n_rows, n_features = dense.shape
-    if dense.size > np.iinfo(INDEX).max:
-        raise ValueError(
-            f"{n_rows} dense rows of {n_features} features are too many for one router: "
-            "use sparse input or fewer features"
-        )
     indptr = np.arange(n_features + 1, dtype=INDEX) * INDEX(n_rows)
     indices = np.tile(np.arange(n_rows, dtype=INDEX), n_features)
     return CSC(indptr, indices, dense.T.ravel(), n_rows)
+
+
+def _as_softmax(
+    problem: NodeProblem, warm_start: tuple[ParamArray, float] | None, precision: Precision
+) -> NodeSolution:
+    """Solve a problem that is too large for sparse columns as a softmax of two classes.
+
+    Its weights are ±w/2 at the optimum, so twice the ridge is the same penalty.
+    """
+    l1, ridge = problem.penalty.l1, 2.0 * problem.penalty.ridge
+    start = None
+    if warm_start is not None:
+        w, b = warm_start[0].astype(PARAM), float(warm_start[1])
+        halves = np.stack([-w, w], axis=1) * PARAM(0.5)
+        start = halves, np.array([-0.5 * b, 0.5 * b], PARAM)
+    both = solve_softmax(replace(problem, penalty=Penalty(l1, ridge)), start, precision)
+    return replace(
+        both,
+        weights=np.ascontiguousarray(both.weights[:, 1:] - both.weights[:, :1]),
+        bias=both.bias[1:] - both.bias[:1],
+    )
 
 
 @inlined
@@ -147,7 +177,8 @@ def _newton(
     ridge: float,
     w: AccumArray,
     b: float,
-    min_decrease: float,
+    tol: float,
+    least: float,
     max_iter: int,
 ) -> tuple[float, float, int, bool]:
     """Minimise over dense rows or over sparse columns, whichever is given.
@@ -208,7 +239,7 @@ def _newton(
         for j in range(w.size):
             moved = w[j] + delta[j]
             promised += ridge * w[j] * delta[j] + l1 * (abs(moved) - abs(w[j]))
-        if step >= 0 and -promised <= 0.1 * min_decrease:
+        if step >= 0 and -promised <= 0.1 * tol * max(objective, least):
             return b, objective, step, True
         fraction = 1.0
         accepted = False
@@ -231,7 +262,9 @@ def _newton(
             score[i] = trial[i]
         decrease = objective - value
         objective = value
-        if (decrease <= 0.0 or (decrease <= min_decrease and fraction == 1.0)) and fresh:
+        if (
+            decrease <= 0.0 or (decrease <= tol * max(objective, least) and fraction == 1.0)
+        ) and fresh:
             return b, objective, step + 1, True
     return b, objective, max_iter, False
 

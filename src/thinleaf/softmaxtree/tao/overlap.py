@@ -68,6 +68,8 @@ def find_overlap(
         n_own = here.share.size
         own = (slice(0, n_left), slice(n_left, n_own))
         foreign = (slice(n_left, rows.size), np.r_[0:n_left, n_own : rows.size])
+        if not tree.router(node).weights.any():  # all rows go one way, and none nearly the other
+            right = (right >= 0.5).astype(ACCUM)
         sides = (share * (1.0 - right), share * right)
         parts = []
         for mine, others, p in zip(own, foreign, sides, strict=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from thinleaf.softmaxtree.tao.reduced import (
     warm_leaf,
     warm_router,
 )
+from thinleaf.softmaxtree.tao.units import Units
 
 RouterSolver: TypeAlias = Callable[
     [NodeProblem, tuple[ParamArray, float] | None, Precision], NodeSolution
@@ -61,6 +62,8 @@ class Settings:
     overlap : float, optional
         The smallest path probability at which a row trains a node that it does not reach, from the
         second sweep on; None: never.
+    spread : ndarray of shape (n_features,), optional
+        Of each feature over all training rows; for penalties in units of the node.
     solve_router, solve_leaf : callable
         The node solvers.
     """
@@ -70,6 +73,7 @@ class Settings:
     precision: Precision = field(default_factory=Precision)
     monotone: bool = False
     overlap: float | None = None
+    spread: AccumArray | None = None
     solve_router: RouterSolver = solve_logistic
     solve_leaf: LeafSolver = solve_softmax
 
@@ -164,28 +168,49 @@ def fit_leaf(
     if state.solved.get(node) == fingerprint:
         return NodeUpdate(None, state.loss[rows], state.correct[rows], fingerprint, False)
     objective = settings.objective
-    limit = int(settings.leaf_limits[node])
-    classes, inside, target = top_classes(data.y[training_rows], weight, limit)
     old = tree.leaf(node)
-    converged = True
-    if classes.size == 1:
-        leaf = Leaf.constant(int(classes[0]))
-    else:
-        problem, features = leaf_problem(
-            data, training_rows[inside], target, weight[inside], classes.size, objective.leaves
-        )
-        warm = warm_leaf(old, features, classes) if old.features.size else None
-        solution = settings.solve_leaf(problem, warm, settings.precision)
-        leaf = as_leaf(solution, features, classes)
-        converged = solution.converged
+    leaf, converged = train_leaf(
+        data, training_rows, weight, int(settings.leaf_limits[node]), old, settings
+    )
     loss, correct = _losses_at(leaf, rows, data, objective)
-    if settings.monotone:
+    # a leaf wider than it may be is not one that could be kept
+    if settings.monotone and old.classes.size <= settings.leaf_limits[node]:
         old_loss, old_correct = _losses_at(old, rows, data, objective)
         if _cost(leaf, loss, data.weight[rows], objective) > _cost(
             old, old_loss, data.weight[rows], objective
         ):
             return NodeUpdate(None, old_loss, old_correct, fingerprint, True)
     return NodeUpdate(leaf, loss, correct, fingerprint if converged else None, True)
+
+
+def train_leaf(
+    data: TrainingData,
+    rows: IndexArray,
+    weight: AccumArray,
+    limit: int,
+    old: Leaf,
+    settings: Settings,
+) -> tuple[Leaf, bool]:
+    """Return a leaf of the most frequent classes of some rows, and whether its problem is solved.
+
+    Parameters
+    ----------
+    rows, weight : ndarray of shape (n_rows,)
+    limit : int
+        The most classes that it may hold.
+    old : Leaf
+        To start from.
+    """
+    classes, inside, target = top_classes(data.y[rows], weight, limit)
+    if classes.size == 1:
+        return Leaf.constant(int(classes[0])), True
+    penalty = settings.objective.leaves
+    problem, features = leaf_problem(
+        data, rows[inside], target, weight[inside], classes.size, penalty
+    )
+    warm = warm_leaf(old, features, classes) if old.features.size else None
+    solution = _solve(settings.solve_leaf, problem, warm, settings)
+    return as_leaf(solution, features, classes), solution.converged
 
 
 def fit_router(
@@ -215,7 +240,7 @@ def fit_router(
         return NodeUpdate(None, *kept, fingerprint, False)
     problem, features = router_problem(data, training_rows, care, objective.routers)
     warm = warm_router(old, features) if old.features.size else None
-    solution = settings.solve_router(problem, warm, settings.precision)
+    solution = _solve(settings.solve_router, problem, warm, settings)
     router = as_router(solution, features)
     chosen = choose_child(router, data.X, rows)
     loss, correct = losses.choose(chosen)
@@ -226,6 +251,16 @@ def fit_router(
             return NodeUpdate(None, *kept, fingerprint, True)
     converged = solution.converged
     return NodeUpdate(router, loss, correct, fingerprint if converged else None, True)
+
+
+def _solve(
+    solver: Callable[..., NodeSolution], problem: NodeProblem, warm: Any, settings: Settings
+) -> NodeSolution:
+    """Solve a node's problem, in units of the node if its penalty is in these."""
+    if settings.spread is None or not problem.penalty.in_node_units:
+        return solver(problem, warm, settings.precision)
+    units = Units.of(problem, settings.spread)
+    return units.leave(solver(units.enter(problem), units.enter_start(warm), settings.precision))
 
 
 def _losses_at(

@@ -1,0 +1,489 @@
+"""A tree that adapts itself: trial, growth, calibration and a last fit, decided by held-out rows.
+
+Paper 000 decides by the rows that it fits, and its penalties are set by hand. Here some rows of
+every class are held out, the *judge*: they choose the leaves' loss and ridge, how deep to start,
+which expansions to keep and when to stop, and they say how sure the tree may be. Then the tree that
+came of it is optimised once more on all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from thinleaf._dtypes import ACCUM, INDEX, AccumArray, IndexArray
+from thinleaf.arrays.rows import CSR, Rows, n_features_of
+from thinleaf.execution import Executor
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.packing import pack
+from thinleaf.model.probability import Backoff, Outside
+from thinleaf.model.routing import leaf_of_rows, losses, route
+from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
+from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.prune import prune
+from thinleaf.softmaxtree.growth.trial import (
+    FIRST_STRENGTH,
+    LeafKind,
+    LeafLoss,
+    Start,
+    choose_leaf_kind,
+    fit_once,
+    search,
+)
+from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, Validation, optimise
+
+SettingsOf: TypeAlias = Callable[[TrainingData, LeafKind, IndexArray], Settings]
+
+SPARSE_WORK = 5e7
+DENSE_WORK = 4e10
+"""Multiplications of one pass over the rows by all classes up to which one flat leaf is tried."""
+
+_CLASSES_PER_FEATURE = 16
+"""Dense features that are fewer than classes by more than this are not tried with one flat leaf."""
+
+DENSE_STRENGTH = 0.005
+"""Ridge of leaves of a dense tree that is to grow. The leaves of the first tree do not say what
+suits those that come of them."""
+
+_MORE_SWEEPS = 3
+_MAY_CATCH_UP = 1.1
+"""A dense tree with up to this many times the errors of a flat leaf, after some sweeps, is grown
+all the same."""
+
+_FAIR_SHARES = 4
+_USUAL_BEAM = 4
+_OTHER_BEAMS = (2, 8, 16)
+_TEMPERATURES = (1.0, 2.0, 4.0)
+_BEAM_ROWS = 3000
+_SHARPNESS = tuple(2.0 ** (i / 4) for i in range(-16, 9))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a user has fixed; the rest is found.
+
+    Attributes
+    ----------
+    depth : int, optional
+        Of the tree to start from.
+    deepest : int
+        That it may have.
+    contraction : float
+        α.
+    first_share : float, optional
+        α₀: the share of all classes that a leaf of the first tree may hold.
+    leaf_losses : sequence of {"softmax", "hinge"}
+    search : bool
+        Look for the ridge of leaves.
+    init : Init
+    refit_sweeps : int
+    """
+
+    depth: int | None
+    deepest: int
+    contraction: float
+    first_share: float | None
+    leaf_losses: Sequence[LeafLoss]
+    search: bool
+    init: Init
+    refit_sweeps: int
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What rows that were not fitted say of a tree's probabilities.
+
+    Attributes
+    ----------
+    outside_scale : float
+        How many times more often than fitted rows say is a class outside its leaf.
+    beam : int
+    temperature : float
+        With the fewest errors.
+    errors : dict
+        Of the judge's rows, for each (beam, temperature) that was tried.
+    """
+
+    outside_scale: float = 1.0
+    beam: int = 1
+    temperature: float = 1.0
+    errors: tuple[tuple[int, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What was found for a tree that did not grow: enough to train another one like it.
+
+    Attributes
+    ----------
+    kind : LeafKind
+    depth, n_sweeps : int
+    sharpness : float
+        What scores of its leaves are multiplied by.
+    trust : Trust
+    """
+
+    kind: LeafKind
+    depth: int
+    n_sweeps: int
+    sharpness: float
+    trust: Trust
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A tree that is fitted to all rows, and how it came to be.
+
+    Attributes
+    ----------
+    tree : Tree
+    grown : Grown
+        Without the judge's rows.
+    recipe : Recipe
+        Also of a tree that grew; its depth and sweeps are then those of the first one.
+    """
+
+    tree: Tree
+    grown: Grown
+    recipe: Recipe
+
+
+def hold_out(data: TrainingData, share: float, seed: np.random.SeedSequence) -> AccumArray:
+    """Return the weight that rows have as judges: about the same share of every class.
+
+    No class is held out as a whole. A row that stands for several equal ones takes part on both
+    sides, as its copies would: else the judge would be of rows that are new, where those to be
+    predicted are often known.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(data.n_rows)
+    order = order[np.argsort(data.y[order], kind="stable")]
+    counts = np.bincount(data.y, minlength=data.n_classes)
+    begins = np.cumsum(counts) - counts
+    rank = np.arange(data.n_rows) - np.repeat(begins, counts)
+    shifted = rank + np.repeat(rng.random(data.n_classes) / share, counts)
+    taken = (np.floor((shifted + 1.0) * share) > np.floor(shifted * share)) & (rank > 0)
+    held = np.zeros(data.n_rows, dtype=ACCUM)
+    held[order] = np.where(taken, data.weight[order], 0.0)
+    least = np.full(data.n_classes, np.inf)
+    np.minimum.at(least, data.y, data.weight)
+    copies = data.weight / least[data.y]
+    several = (copies >= 2.0 - 1e-6) & (np.abs(copies - np.round(copies)) < 1e-6)
+    return np.where(several, share * data.weight, held)
+
+
+def adapt(
+    data: TrainingData,
+    held: AccumArray,
+    wishes: Wishes,
+    settings_of: SettingsOf,
+    growth: Growth,
+    executor: Executor,
+    seed: np.random.SeedSequence,
+    *,
+    saved: Grown | None = None,
+    kind: LeafKind | None = None,
+    after: Callable[[Grown], None] | None = None,
+) -> Adapted:
+    """Fit a tree whose shape and penalties the data choose.
+
+    Parameters
+    ----------
+    held : ndarray of shape (n_rows,)
+        The weight that each row has to decide by; the rest is fitted.
+    settings_of : callable
+        From rows, kind of leaves and the most classes of each leaf to settings.
+    saved : Grown, optional
+        What an earlier run had reached.
+    kind : LeafKind, optional
+        What that run, or another tree of the same data, had found.
+    after : callable, optional
+        Called after each sweep over the whole tree, and after each round.
+    """
+    fitted = replace(data, weight=data.weight - held).take(np.flatnonzero(held < data.weight))
+    judge = replace(data, weight=held).take(np.flatnonzero(held))
+    work = _Work(fitted, judge, wishes, settings_of, growth, executor, seed, after)
+    start, flat = work.first_trees(kind)
+    grown = work.grow(start, saved)
+    if flat is not None and flat.error <= _judged_error(grown) and grown.ended != "interrupted":
+        try:
+            start = work.with_best_ridge(flat)
+            # a fit that goes on from a checkpoint goes on with the tree, and comes here again
+            grown = replace(work, after=None).grow(start, None)
+        except KeyboardInterrupt:
+            grown = replace(grown, ended="interrupted")
+    assert grown.best is not None
+    unsure = Recipe(start.kind, start.depth, 1, 1.0, Trust())
+    if grown.ended == "interrupted":
+        return Adapted(grown.best, grown, unsure)
+    try:
+        tree, sharpness = sharpened(grown.best, judge)
+        n_sweeps = 1 + best_sweep(grown)
+        recipe = Recipe(start.kind, start.depth, n_sweeps, sharpness, _trust(tree, fitted, judge))
+        if len(grown.history) == 1 and start.depth > 0:
+            tree = follow(recipe, data, wishes, settings_of, executor, seed)
+        else:
+            overlap = grown.history[best_round(grown.history)].overlap
+            tree = _refit(grown.best, data, wishes, settings_of, start.kind, overlap, executor)
+            tree = with_sharpness(tree, sharpness)
+    except KeyboardInterrupt:
+        return Adapted(grown.best, replace(grown, ended="interrupted"), unsure)
+    return Adapted(tree, grown, recipe)
+
+
+def follow(
+    recipe: Recipe,
+    data: TrainingData,
+    wishes: Wishes,
+    settings_of: SettingsOf,
+    executor: Executor,
+    seed: np.random.SeedSequence,
+) -> Tree:
+    """Train a tree on all rows, from the start, as one that did not grow was trained.
+
+    It is what the judge has seen, with more rows: what was found of its probabilities holds.
+    """
+    initial = initial_tree(data, recipe.depth, wishes.init, node_seed(seed, 0))
+    result = optimise(
+        initial.tree,
+        data,
+        settings_of(data, recipe.kind, first_limits(initial.tree, wishes)),
+        executor,
+        max_sweeps=recipe.n_sweeps,
+        assignment=initial.assignment,
+    )
+    return with_sharpness(_complete(result, data), recipe.sharpness)
+
+
+def _complete(result: TaoResult, data: TrainingData) -> Tree:
+    """Return the pruned tree of a run of sweeps that was not interrupted."""
+    if result.ended == "interrupted":
+        raise KeyboardInterrupt
+    return prune(result.tree, route(result.tree, data.X).sizes > 0)[0]
+
+
+def _judged_error(grown: Grown) -> float:
+    error = grown.history[best_round(grown.history)].validation_error
+    assert error is not None
+    return error
+
+
+# -- trials and growth -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What trials and growth have in common."""
+
+    data: TrainingData
+    judge: TrainingData
+    wishes: Wishes
+    settings_of: SettingsOf
+    growth: Growth
+    executor: Executor
+    seed: np.random.SeedSequence
+    after: Callable[[Grown], None] | None
+
+    def first_trees(self, kind: LeafKind | None) -> tuple[Start, Start | None]:
+        """Return the tree to grow, and a flat one that it has yet to beat, if there is one."""
+        wishes, sparse = self.wishes, isinstance(self.data.X, CSR)
+        depth = wishes.depth
+        if depth is None:
+            depth = min(usual_depth(self.data.n_classes), wishes.deepest)
+        kinds = self._kinds(depth) if kind is None else [kind]
+        deep = self._fitted(depth, kinds[0])
+        affordable = flat_is_affordable(self.data.X, self.data.n_classes)
+        if wishes.depth is not None or depth == 0 or not affordable:
+            return deep, None
+        flat = min((self._fitted(0, kind) for kind in kinds), key=lambda start: start.error)
+        if flat.error > deep.error:
+            return deep, flat
+        if not sparse:
+            deep = self._swept(deep)
+            if deep.error <= _MAY_CATCH_UP * flat.error:
+                return deep, flat
+        return self.with_best_ridge(flat), None
+
+    def with_best_ridge(self, flat: Start) -> Start:
+        """Return a flat leaf of dense rows with the ridge that suits it; of sparse ones it has."""
+        if isinstance(self.data.X, CSR) or not self.wishes.search:
+            return flat
+        found = {flat.kind.strength: flat}
+
+        def error(strength: float) -> float:
+            if strength not in found:
+                found[strength] = self._fitted(0, replace(flat.kind, strength=strength))
+            return found[strength].error
+
+        return found[search(error, flat.kind.strength)[1]]
+
+    def grow(self, start: Start, saved: Grown | None) -> Grown:
+        """Grow a tree; a flat leaf that was chosen does not grow: a tree was tried."""
+        growth = self.growth
+        if start.depth == 0 and self.wishes.depth is None:
+            growth = replace(growth, max_rounds=0)
+        return grow(
+            Grown(start.tree, start.leaf_limits) if saved is None else saved,
+            self.data,
+            self.settings_of(self.data, start.kind, start.leaf_limits),
+            growth,
+            self.executor,
+            node_seed(self.seed, 2),
+            validation=self.judge,
+            after_round=self.after,
+            after_sweep=self.after,
+        )
+
+    def _kinds(self, depth: int) -> list[LeafKind]:
+        """Return the kinds of leaves to try, the most promising first."""
+        wishes, data = self.wishes, self.data
+        if not isinstance(data.X, CSR):
+            return [LeafKind(loss, DENSE_STRENGTH) for loss in wishes.leaf_losses]
+        if not wishes.search:
+            return [LeafKind(loss, FIRST_STRENGTH[loss]) for loss in wishes.leaf_losses]
+        start = initial_tree(data, depth, wishes.init, node_seed(self.seed, 0))
+        return choose_leaf_kind(
+            start,
+            data,
+            self.judge,
+            lambda kind, limits: self.settings_of(data, kind, limits),
+            wishes.leaf_losses,
+            first_limits(start.tree, wishes),
+            node_seed(self.seed, 3),
+        )
+
+    def _fitted(self, depth: int, kind: LeafKind) -> Start:
+        data = self.data
+        start = initial_tree(data, depth, self.wishes.init, node_seed(self.seed, 0))
+        settings = self.settings_of(data, kind, first_limits(start.tree, self.wishes))
+        return fit_once(start, depth, data, self.judge, settings, kind, self.executor)
+
+    def _swept(self, start: Start) -> Start:
+        """Return a tree after some more sweeps."""
+        settings = self.settings_of(self.data, start.kind, start.leaf_limits)
+        validation = Validation(self.judge, patience=_MORE_SWEEPS)
+        result = optimise(
+            start.tree,
+            self.data,
+            settings,
+            self.executor,
+            max_sweeps=_MORE_SWEEPS,
+            validation=validation,
+        )
+        if result.ended == "interrupted":
+            raise KeyboardInterrupt
+        errors = [r.validation_error for r in result.history if r.validation_error is not None]
+        return replace(start, tree=result.tree, error=min([start.error, *errors]))
+
+
+def usual_depth(n_classes: int, classes_per_leaf: int = 50) -> int:
+    """Return the depth at which a leaf's fair share of the classes is small."""
+    return max(2, math.ceil(math.log2(max(n_classes, 2) / classes_per_leaf)))
+
+
+def flat_is_affordable(X: Rows, n_classes: int) -> bool:
+    """Return whether one leaf of all classes is worth a trial."""
+    if isinstance(X, CSR):
+        return X.data.size * float(n_classes) <= SPARSE_WORK
+    few = n_classes > _CLASSES_PER_FEATURE * n_features_of(X)
+    return not few and X.size * float(n_classes) <= DENSE_WORK
+
+
+def first_limits(tree: Tree, wishes: Wishes) -> IndexArray:
+    """Return k₀ for every leaf of the initial tree."""
+    if tree.n_leaves == 1 and wishes.first_share is None:
+        limit = tree.n_classes
+    elif wishes.first_share is None:
+        fair = _FAIR_SHARES * math.ceil(tree.n_classes / tree.n_leaves)
+        limit = min(math.floor(wishes.contraction * tree.n_classes + 1e-9), fair)
+    else:
+        limit = math.floor(wishes.first_share * tree.n_classes + 1e-9)
+    return np.full(tree.n_nodes, max(limit, 1), dtype=INDEX)
+
+
+# -- the last fit, and how sure it may be ----------------------------------------------------------
+
+
+def _refit(
+    tree: Tree,
+    data: TrainingData,
+    wishes: Wishes,
+    settings_of: SettingsOf,
+    kind: LeafKind,
+    overlap: float | None,
+    executor: Executor,
+) -> Tree:
+    """Optimise a tree on all rows; leaves may take in a few classes of the judge's rows."""
+    limits = np.maximum(np.diff(tree.class_ptr) * 9 // 8, 1).astype(INDEX)
+    if tree.n_leaves == 1:
+        limits[:] = tree.n_classes
+    settings = replace(settings_of(data, kind, limits), overlap=overlap)
+    result = optimise(tree, data, settings, executor, max_sweeps=wishes.refit_sweeps)
+    return _complete(result, data)
+
+
+def best_sweep(grown: Grown) -> int:
+    """Return how many sweeps over the first tree its judge has liked."""
+    errors = [record.validation_error for record in grown.history[0].sweeps]
+    final = grown.history[0].validation_error
+    return 1 + errors.index(final) if final in errors else 0
+
+
+def with_sharpness(tree: Tree, factor: float) -> Tree:
+    """Return a tree with the scores of its leaves multiplied: no leaf changes its mind."""
+    return replace(
+        tree,
+        block_val=(tree.block_val * factor).astype(tree.block_val.dtype),
+        leaf_bias=(tree.leaf_bias * factor).astype(tree.leaf_bias.dtype),
+    )
+
+
+def sharpened(tree: Tree, judge: TrainingData) -> tuple[Tree, float]:
+    """Return a tree whose leaves are as sure as the judge's rows say, and the factor."""
+    reach = route(tree, judge.X)
+
+    def loss(factor: float) -> float:
+        entropy, _ = losses(with_sharpness(tree, factor), judge.X, judge.y, reach)
+        inside = np.isfinite(entropy)
+        return float(entropy[inside] @ judge.weight[inside])
+
+    best = min(_SHARPNESS, key=lambda factor: (loss(factor), abs(math.log(factor))))
+    return with_sharpness(tree, best), best
+
+
+def _trust(tree: Tree, data: TrainingData, judge: TrainingData) -> Trust:
+    backoff = Backoff.estimate(tree, route(tree, data.X), data.y, data.weight)
+    reach = route(tree, judge.X)
+    entropy, correct = losses(tree, judge.X, judge.y, reach)
+    expected = judge.weight @ backoff.mass[leaf_of_rows(tree, reach)]
+    observed = judge.weight[np.isinf(entropy)].sum() + 0.5 * judge.weight.mean()
+    scale = float(observed / max(expected, 1e-12))
+    if tree.n_leaves == 1:
+        return Trust(scale)
+    backoff = backoff.capped(tree, scale)
+    some = np.arange(0, judge.n_rows, max(1, judge.n_rows // _BEAM_ROWS))
+    rows = judge.take(some)
+    total = rows.weight.sum()
+    outside = Outside.of(tree, backoff, 0.0)
+    packed = pack(tree, outside, sparse=isinstance(judge.X, CSR))
+    model = FrozenTree(packed, np.arange(tree.n_classes))
+    single = 1.0 - float(rows.weight[correct[some]].sum() / total)
+    tried = {(1, 1.0): single}
+
+    def error(beam: int, temperature: float) -> float:
+        predictor = model.with_beam(beam, temperature=temperature)._predictor
+        right = predictor.top_class(rows.X) == rows.y
+        tried[beam, temperature] = 1.0 - float(rows.weight[right].sum() / total)
+        return tried[beam, temperature]
+
+    usual = min(_TEMPERATURES, key=lambda temperature: error(_USUAL_BEAM, temperature))
+    for beam in _OTHER_BEAMS:
+        error(beam, usual)
+    beam, temperature = min(tried, key=lambda choice: (tried[choice], choice))
+    errors = tuple((*choice, value) for choice, value in tried.items())
+    return Trust(scale, beam, temperature, errors)
