@@ -414,11 +414,11 @@ def test_ctrl_c_in_an_expansion_keeps_the_tree_so_far(case, monkeypatch, tmp_pat
     X, y = CASES[case]()
     expand_leaf, n = growth.expand_leaf, []
 
-    def pressed(*arguments):
+    def pressed(*arguments, **judging):
         n.append(1)
         if len(n) == 2:
             raise KeyboardInterrupt
-        return expand_leaf(*arguments)
+        return expand_leaf(*arguments, **judging)
 
     monkeypatch.setattr(growth, "expand_leaf", pressed)
     path = tmp_path / "tree.ckpt"

@@ -28,6 +28,7 @@ from tests.estimator_cases import (
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree
 from thinleaf.estimators import adaptive_tree
 from thinleaf.model.cost import summarize
+from thinleaf.softmaxtree.growth.adapt import CLASSES_PER_LEAF
 from thinleaf.softmaxtree.growth.round_record import RoundRecord
 
 INITS = (
@@ -181,8 +182,8 @@ def test_leaves_start_with_a_share_of_all_classes_but_few_fair_ones(n_classes, c
     expected = max(1, min(int(contraction * n_classes), adaptive_tree._FAIR_SHARES * fair))
     assert set(limits) == {expected}
     assert n_leaves >= 4
-    assert n_classes / n_leaves <= adaptive_tree._CLASSES_PER_LEAF
-    assert n_leaves == 4 or n_classes / (n_leaves // 2) > adaptive_tree._CLASSES_PER_LEAF
+    assert n_classes / n_leaves <= CLASSES_PER_LEAF
+    assert n_leaves == 4 or n_classes / (n_leaves // 2) > CLASSES_PER_LEAF
 
 
 @pytest.mark.parametrize(("share", "limit"), [(0.25, 10), (1.0, 40), (0.01, 1)])

@@ -55,6 +55,9 @@ _MAY_CATCH_UP = 1.1
 """A dense tree with up to this many times the errors of a flat leaf, after some sweeps, is grown
 all the same."""
 
+CLASSES_PER_LEAF = 50
+"""The largest fair share of a leaf of the first tree."""
+
 _FAIR_SHARES = 4
 _USUAL_BEAM = 4
 _OTHER_BEAMS = (2, 8, 16)
@@ -381,9 +384,9 @@ class _Work:
         return replace(start, tree=result.tree, error=min([start.error, *errors]))
 
 
-def usual_depth(n_classes: int, classes_per_leaf: int = 50) -> int:
+def usual_depth(n_classes: int) -> int:
     """Return the depth at which a leaf's fair share of the classes is small."""
-    return max(2, math.ceil(math.log2(max(n_classes, 2) / classes_per_leaf)))
+    return max(2, math.ceil(math.log2(max(n_classes, 2) / CLASSES_PER_LEAF)))
 
 
 def flat_is_affordable(X: Rows, n_classes: int) -> bool:
