@@ -233,9 +233,11 @@ def test_a_beam_is_not_worse_than_one_path_for_the_judge(case, monkeypatch):
     if clf.tree_.n_leaves == 1:
         assert one.beam == 1
         return
-    least = min(errors.values())
+    alike = {b: e for (b, t), e in errors.items() if t == one.temperature or b == 1}
+    least = min(alike.values())
     assert errors[one.beam, one.temperature] == least <= errors[1, 1.0]
-    assert one.beam == min(beam for (beam, _), error in errors.items() if error == least)
+    assert one.beam == min(beam for beam, error in alike.items() if error == least)
+    assert one.beam == 1 or least <= 1.02 * min(errors.values())
 
 
 # -- repetition ------------------------------------------------------------------------------------
@@ -409,26 +411,28 @@ def test_a_flat_leaf_that_beat_a_grown_tree_does_not_grow_when_a_fit_goes_on(mon
         assert_same(held_out(checkpoint=tmp_path / "tree.ckpt").fit(X, y), whole)
 
 
-@pytest.mark.parametrize("case", ["grid", "sparse"])
-def test_ctrl_c_in_an_expansion_keeps_the_tree_so_far(case, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("case", "nth", "given"), [("grid", 2, {}), ("sparse", 1, {"initial_depth": 0})]
+)
+def test_ctrl_c_in_an_expansion_keeps_the_tree_so_far(case, nth, given, monkeypatch, tmp_path):
     X, y = CASES[case]()
     expand_leaf, n = growth.expand_leaf, []
 
     def pressed(*arguments, **judging):
         n.append(1)
-        if len(n) == 2:
+        if len(n) == nth:
             raise KeyboardInterrupt
         return expand_leaf(*arguments, **judging)
 
     monkeypatch.setattr(growth, "expand_leaf", pressed)
     path = tmp_path / "tree.ckpt"
     with pytest.warns(UserWarning, match="interrupted: growth ended in round 0"):
-        clf = held_out(checkpoint=path).fit(X, y)
+        clf = held_out(checkpoint=path, **given).fit(X, y)
     monkeypatch.undo()
     assert clf.ended_ == "interrupted"
     clf.tree_.validate()
     assert clf.score(X, y) > 2.0 / np.unique(y).size
-    assert_same(held_out(checkpoint=path).fit(X, y), held_out().fit(X, y))
+    assert_same(held_out(checkpoint=path, **given).fit(X, y), held_out(**given).fit(X, y))
 
 
 def n_sweeps(case: str) -> int:

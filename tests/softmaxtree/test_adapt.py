@@ -22,13 +22,8 @@ from thinleaf.softmaxtree.growth.adapt import (
     usual_depth,
     with_sharpness,
 )
-from thinleaf.softmaxtree.growth.expand import (
-    Expansion,
-    Growth,
-    Judge,
-    last_gain,
-    worth_keeping,
-)
+from thinleaf.softmaxtree.growth.expand import last_gain
+from thinleaf.softmaxtree.growth.judge import Expansion, Gain, Judge, promising, worth_keeping
 from thinleaf.softmaxtree.growth.round_record import RoundRecord
 from thinleaf.softmaxtree.objective import Objective
 from thinleaf.softmaxtree.tao import TrainingData
@@ -108,20 +103,15 @@ def test_a_class_of_one_row_is_not_held_out():
 # -- what a judge decides --------------------------------------------------------------------------
 
 
-def growth_of(**options) -> Growth:
-    return Growth(0.7, 1.0, 1, "pca_median", 2, 2, **options)
-
-
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0, 3)), max_size=8), st.floats(0, 4))
 def test_replacements_are_kept_unless_their_loss_surely_rises(gains, doubt):
     tree = random_tree(np.random.default_rng(0), 2)
-    found = {leaf: Expansion(tree, *pair) for leaf, pair in enumerate(gains)}
-    kept = worth_keeping(found, growth_of(judged=True, doubt=doubt))
+    found = {leaf: Expansion(tree, Gain(*pair)) for leaf, pair in enumerate(gains)}
+    kept = worth_keeping(found, doubt)
     assert kept.keys() <= found.keys()
     for leaf, (gain, error) in enumerate(gains):
         assert (leaf in kept) == (gain + doubt * error >= 0.0 or gain >= -doubt * error)
     assert all(kept[leaf] is tree for leaf in kept)
-    assert worth_keeping(found, growth_of()).keys() == found.keys()
 
 
 @formats
@@ -129,7 +119,8 @@ def test_the_same_leaf_gains_nothing(kind):
     data = blobs(0, kind=kind)
     tree = random_tree(np.random.default_rng(1), 1, n_features=5, n_classes=6)
     judge = Judge(data, route(tree, data.X))
-    assert judge.gain(Objective(), 0, tree.leaf(0), tree) == (0.0, 0.0)
+    gain = judge.gain(Objective(), 0, tree.leaf(0), tree)
+    assert (gain.fall, gain.doubt) == (0.0, 0.0)
 
 
 @formats
@@ -139,15 +130,30 @@ def test_a_gain_is_errors_and_a_little_of_their_loss(kind):
     old = random_tree(rng, 1, n_features=5, n_classes=6)
     new = random_tree(rng, 3, n_features=5, n_classes=6)
     objective = Objective(beta=4.0)
-    gain, doubt = Judge(data, route(old, data.X)).gain(objective, 0, old.leaf(0), new)
-    back = Judge(data, route(old, data.X)).gain(objective, 0, old.leaf(0), old)
-    assert back == (0.0, 0.0)
+    gain = Judge(data, route(old, data.X)).gain(objective, 0, old.leaf(0), new)
     fall = np.zeros(data.n_rows)
     for sign, tree in ((1.0, old), (-1.0, new)):
         entropy, correct = losses(tree, data.X, data.y, route(tree, data.X))
         fall += sign * data.weight * (~correct + 0.05 * np.minimum(entropy, 4.0))
-    assert gain == pytest.approx(fall.sum(), abs=1e-6)
-    assert doubt == pytest.approx(np.sqrt((fall**2).sum()), abs=1e-6)
+    assert gain.fall == pytest.approx(fall.sum(), abs=1e-6)
+    assert gain.doubt == pytest.approx(np.sqrt((fall**2).sum()), abs=1e-6)
+    entropy, correct = losses(old, data.X, data.y, route(old, data.X))
+    before = data.weight @ (~correct + 0.05 * np.minimum(entropy, 4.0))
+    assert gain.before == pytest.approx(before, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("gains", "expected"),
+    [
+        ([Gain(5.0, 1.0, 20.0)], True),
+        ([Gain(1.9, 1.0, 5.0)], False),  # it may be chance
+        ([Gain(3.0, 1.0, 40.0)], False),  # it is too little
+        ([Gain(5.0, 1.0, 20.0), Gain(-4.0, 0.5, 5.0)], False),  # what one gains, another loses
+        ([], False),
+    ],
+)
+def test_a_round_is_tried_if_some_leaves_surely_gain_much(gains, expected):
+    assert promising(gains, 2.0) is expected
 
 
 def record(number: int, error: float | None) -> RoundRecord:

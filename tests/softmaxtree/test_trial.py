@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.strategies import FORMATS, blobs
 from thinleaf._dtypes import INDEX
 from thinleaf.execution import SerialExecutor
+from thinleaf.model.routing import route
 from thinleaf.softmaxtree.growth import trial
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree
 from thinleaf.softmaxtree.growth.trial import (
@@ -20,12 +21,14 @@ from thinleaf.softmaxtree.growth.trial import (
     LeafKind,
     choose_leaf_kind,
     fit_once,
+    look_again,
     search,
 )
 from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.hinge import solve_hinge
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.tao import Settings, error
+from thinleaf.softmaxtree.tao.overlap import find_overlap
 
 formats = pytest.mark.parametrize("kind", FORMATS)
 SEED = np.random.SeedSequence(3)
@@ -86,7 +89,8 @@ def case(kind: str, init: str = "balanced_clusters"):
 
 @formats
 @pytest.mark.parametrize("init", ["balanced_clusters", "pca_median"])
-def test_every_loss_has_a_strength_that_no_neighbour_beats(kind, init):
+def test_every_loss_has_a_strength_that_no_neighbour_beats(kind, init, monkeypatch):
+    monkeypatch.setattr(trial, "_CLOSE", math.inf)
     start, data, judge, settings_of, limits = case(kind, init)
     losses = ("hinge", "softmax")
     found = choose_leaf_kind(start, data, judge, settings_of, losses, limits, SEED)
@@ -95,13 +99,121 @@ def test_every_loss_has_a_strength_that_no_neighbour_beats(kind, init):
     def score(kind: LeafKind) -> float:
         sample = trial._sample_leaves(start, data, judge, SEED)
         settings = settings_of(kind, limits)
-        return sum(trial._leaf_score(leaf, data, judge, settings) for leaf in sample)
+        return trial._scores(list(sample), data, judge, settings)[0]
 
     assert score(found[0]) <= score(found[1])
     for one in found:
         assert score(one) <= score(replace(one, strength=FIRST_STRENGTH[one.loss]))
     again = choose_leaf_kind(start, data, judge, settings_of, losses[::-1], limits, SEED)
     assert again == found
+
+
+def test_a_loss_that_is_far_behind_is_not_followed(monkeypatch):
+    start, data, judge, settings_of, limits = case("dense")
+    tried = []
+
+    def score(leaf, data, judge, settings):
+        loss = "hinge" if settings.solve_leaf is solve_hinge else "softmax"
+        tried.append(loss)
+        return {"hinge": 1.0, "softmax": 2.0}[loss], 1
+
+    monkeypatch.setattr(trial, "_leaf_score", score)
+    losses = ("hinge", "softmax")
+    found = choose_leaf_kind(start, data, judge, settings_of, losses, limits, SEED)
+    assert found == [LeafKind("hinge", FIRST_STRENGTH["hinge"])]
+    assert tried.count("softmax") == start.tree.n_leaves  # once each
+    losses = ("softmax", "hinge")  # the first that is named is followed
+    found = choose_leaf_kind(start, data, judge, settings_of, losses, limits, SEED)
+    assert [kind.loss for kind in found] == ["hinge", "softmax"]
+
+
+# -- once leaves have guests -----------------------------------------------------------------------
+
+
+def grown(kind: str):
+    start, data, judge, settings_of, limits = case(kind)
+    first = LeafKind("softmax", 0.3)
+
+    def with_guests(kind: LeafKind, limits: np.ndarray) -> Settings:
+        return replace(settings_of(kind, limits), overlap=0.05)
+
+    settings = with_guests(first, limits)
+    tree = fit_once(start, 2, data, judge, settings, first, SerialExecutor()).tree
+    return tree, data, judge, with_guests, limits
+
+
+@formats
+def test_a_second_look_counts_guests_and_rows_that_went_astray(kind, monkeypatch):
+    tree, data, judge, settings_of, limits = grown(kind)
+    reach, judged = route(tree, data.X), route(tree, judge.X)
+    near = find_overlap(tree, data.X, reach, 0.05, SerialExecutor())
+    seen = {}
+
+    def score(leaf, data, judge, settings):
+        seen[leaf.node] = leaf
+        return abs(math.log(settings.objective.leaves.ridge / 5.0)), 1  # the best strength is 1
+
+    monkeypatch.setattr(trial, "_leaf_score", score)
+    kinds = [LeafKind("softmax", 27.0)]
+    executor = SerialExecutor()
+    found = look_again(tree, data, judge, settings_of, kinds, limits, SEED, executor)
+    assert found.strength == pytest.approx(1.0)
+    assert sorted(seen) == [i for i in np.flatnonzero(tree.is_leaf) if judged.sizes[i]]
+    for node, leaf in seen.items():
+        rows, weight = near[node].join(reach.of(node), data.weight)
+        np.testing.assert_array_equal(leaf.rows, rows)
+        np.testing.assert_array_equal(leaf.weight, weight)
+        np.testing.assert_array_equal(leaf.judged, judged.of(node))
+
+
+@pytest.mark.parametrize(("softmax", "expected"), [(0.98, "hinge"), (0.9, "softmax")])
+def test_the_quicker_loss_is_taken_unless_another_is_clearly_better(softmax, expected, monkeypatch):
+    tree, data, judge, settings_of, limits = grown("dense")
+
+    def score(leaf, data, judge, settings):
+        return 1.0 if settings.solve_leaf is solve_hinge else softmax, 1
+
+    monkeypatch.setattr(trial, "_leaf_score", score)
+    kinds = [LeafKind("softmax", 0.3), LeafKind("hinge", 0.3)]
+    executor = SerialExecutor()
+    found = look_again(tree, data, judge, settings_of, kinds, limits, SEED, executor)
+    assert found.loss == expected
+
+
+def test_a_tree_does_not_become_too_large(monkeypatch):
+    tree, data, judge, settings_of, limits = grown("dense")
+
+    def score(leaf, data, judge, settings):
+        strength = settings.objective.leaves.ridge / 5.0
+        return strength, int(1000 / strength)  # the less the better, but also the larger
+
+    monkeypatch.setattr(trial, "_leaf_score", score)
+    executor = SerialExecutor()
+    for most in (1, 10_000, 40_000):
+        monkeypatch.setattr(trial, "_MOST_WEIGHTS", most)
+        kinds = [LeafKind("softmax", 1.0)]
+        found = look_again(tree, data, judge, settings_of, kinds, limits, SEED, executor)
+        assert found.strength == 1.0 or tree.n_leaves * 900 / found.strength <= most
+    assert found.strength < 1.0
+
+
+def test_without_overlap_there_is_no_second_look():
+    tree, data, judge, settings_of, limits = grown("dense")
+
+    def alone(kind: LeafKind, limits: np.ndarray) -> Settings:
+        return replace(settings_of(kind, limits), overlap=None)
+
+    kinds = [LeafKind("hinge", 0.7), LeafKind("softmax", 0.3)]
+    executor = SerialExecutor()
+    assert look_again(tree, data, judge, alone, kinds, limits, SEED, executor) == kinds[0]
+
+
+def test_a_step_must_gain_enough():
+    def score(strength: float) -> float:
+        return 100.0 - 0.5 * abs(math.log(strength, 3.0))
+
+    assert search(score, 1.0, 0.01) == (100.0, 1.0)
+    assert search(score, 1.0)[0] < 100.0
 
 
 @formats
@@ -118,10 +230,11 @@ def test_sampled_leaves_have_the_rows_that_start_in_them(kind, init):
             assert counts[leaf.node] == counts.max()
 
 
-def test_a_sample_is_of_few_rows_but_of_one_leaf_at_least(monkeypatch):
+def test_a_sample_is_of_few_rows_but_of_one_leaf_at_least():
     start, data, judge, _, _ = case("dense")
-    monkeypatch.setattr(trial, "_SAMPLE_ROWS", 1)
-    assert len(list(trial._sample_leaves(start, data, judge, SEED))) == 1
+    leaves = list(trial._sample_leaves(start, data, judge, SEED))
+    assert len(list(trial._some(leaves, data, 1))) == 1
+    assert list(trial._some(leaves, data, data.n_rows)) == leaves
 
 
 @formats
@@ -137,7 +250,8 @@ def test_a_leaf_is_scored_by_errors_first(kind):
             _, correct = trial.leaf_losses(fitted, judge.X, judge.y, leaf.judged)
             n_wrong = np.count_nonzero(~correct)
             most = trial._LOSS_SHARE * settings.objective.beta * leaf.judged.size
-            score = trial._leaf_score(leaf, data, judge, settings)
+            score, n_weights = trial._leaf_score(leaf, data, judge, settings)
+            assert n_weights == fitted.weights.size
             assert n_wrong <= score <= n_wrong + most
 
 

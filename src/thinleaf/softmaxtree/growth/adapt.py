@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -20,11 +21,12 @@ from thinleaf.arrays.rows import CSR, Rows, n_features_of
 from thinleaf.execution import Executor
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
+from thinleaf.model.predictor import Predictor
 from thinleaf.model.probability import Backoff, Outside
 from thinleaf.model.routing import leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
-from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.growth.trial import (
     FIRST_STRENGTH,
@@ -33,6 +35,7 @@ from thinleaf.softmaxtree.growth.trial import (
     Start,
     choose_leaf_kind,
     fit_once,
+    look_again,
     search,
 )
 from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, Validation, optimise
@@ -61,8 +64,10 @@ CLASSES_PER_LEAF = 50
 _FAIR_SHARES = 4
 _USUAL_BEAM = 4
 _OTHER_BEAMS = (2, 8, 16)
-_TEMPERATURES = (1.0, 2.0, 4.0)
+_TEMPERATURES = (0.5, 1.0, 2.0, 4.0)
+_AS_GOOD = 1.02
 _BEAM_ROWS = 3000
+_SHARPNESS_ROWS = 20_000
 _SHARPNESS = tuple(2.0 ** (i / 4) for i in range(-16, 9))
 
 
@@ -107,9 +112,10 @@ class Trust:
         How many times more often than fitted rows say is a class outside its leaf.
     beam : int
     temperature : float
-        With the fewest errors.
-    errors : dict
-        Of the judge's rows, for each (beam, temperature) that was tried.
+        Of the paths to follow. A beam has the fewest errors; of temperatures with about as few,
+        it has the one that makes the labels most likely.
+    errors : tuple of (beam, temperature, error)
+        Of the judge's rows.
     """
 
     outside_scale: float = 1.0
@@ -124,13 +130,15 @@ class Recipe:
 
     Attributes
     ----------
-    kind : LeafKind
+    first, kind : LeafKind
+        Of the first sweep, and of others, in which leaves have guests.
     depth, n_sweeps : int
     sharpness : float
         What scores of its leaves are multiplied by.
     trust : Trust
     """
 
+    first: LeafKind
     kind: LeafKind
     depth: int
     n_sweeps: int
@@ -221,13 +229,14 @@ def adapt(
         except KeyboardInterrupt:
             grown = replace(grown, ended="interrupted")
     assert grown.best is not None
-    unsure = Recipe(start.kind, start.depth, 1, 1.0, Trust())
+    unsure = Recipe(start.first, start.kind, start.depth, 1, 1.0, Trust())
     if grown.ended == "interrupted":
         return Adapted(grown.best, grown, unsure)
     try:
         tree, sharpness = sharpened(grown.best, judge)
         n_sweeps = 1 + best_sweep(grown)
-        recipe = Recipe(start.kind, start.depth, n_sweeps, sharpness, _trust(tree, fitted, judge))
+        trust = _trust(tree, fitted, judge)
+        recipe = Recipe(start.first, start.kind, start.depth, n_sweeps, sharpness, trust)
         if len(grown.history) == 1 and start.depth > 0:
             tree = follow(recipe, data, wishes, settings_of, executor, seed)
         else:
@@ -252,14 +261,13 @@ def follow(
     It is what the judge has seen, with more rows: what was found of its probabilities holds.
     """
     initial = initial_tree(data, recipe.depth, wishes.init, node_seed(seed, 0))
+    limits = first_limits(initial.tree, wishes)
+    first, later = (settings_of(data, kind, limits) for kind in (recipe.first, recipe.kind))
     result = optimise(
-        initial.tree,
-        data,
-        settings_of(data, recipe.kind, first_limits(initial.tree, wishes)),
-        executor,
-        max_sweeps=recipe.n_sweeps,
-        assignment=initial.assignment,
+        initial.tree, data, first, executor, max_sweeps=1, assignment=initial.assignment
     )
+    if recipe.n_sweeps > 1 and result.ended != "interrupted":
+        result = optimise(result.tree, data, later, executor, max_sweeps=recipe.n_sweeps - 1)
     return with_sharpness(_complete(result, data), recipe.sharpness)
 
 
@@ -291,6 +299,7 @@ class _Work:
     executor: Executor
     seed: np.random.SeedSequence
     after: Callable[[Grown], None] | None
+    initial: dict[int, InitialTree] = field(default_factory=dict)
 
     def first_trees(self, kind: LeafKind | None) -> tuple[Start, Start | None]:
         """Return the tree to grow, and a flat one that it has yet to beat, if there is one."""
@@ -300,12 +309,13 @@ class _Work:
             depth = min(usual_depth(self.data.n_classes), wishes.deepest)
         kinds = self._kinds(depth) if kind is None else [kind]
         deep = self._fitted(depth, kinds[0])
+        again = kinds if kind is None and sparse and wishes.search and depth > 0 else []
         affordable = flat_is_affordable(self.data.X, self.data.n_classes)
         if wishes.depth is not None or depth == 0 or not affordable:
-            return deep, None
+            return self._with_guests(deep, again), None
         flat = min((self._fitted(0, kind) for kind in kinds), key=lambda start: start.error)
         if flat.error > deep.error:
-            return deep, flat
+            return self._with_guests(deep, again), flat
         if not sparse:
             deep = self._swept(deep)
             if deep.error <= _MAY_CATCH_UP * flat.error:
@@ -331,7 +341,7 @@ class _Work:
         if start.depth == 0 and self.wishes.depth is None:
             growth = replace(growth, max_rounds=0)
         return grow(
-            Grown(start.tree, start.leaf_limits) if saved is None else saved,
+            Grown(start.tree, start.leaf_limits, start.solved) if saved is None else saved,
             self.data,
             self.settings_of(self.data, start.kind, start.leaf_limits),
             growth,
@@ -349,7 +359,7 @@ class _Work:
             return [LeafKind(loss, DENSE_STRENGTH) for loss in wishes.leaf_losses]
         if not wishes.search:
             return [LeafKind(loss, FIRST_STRENGTH[loss]) for loss in wishes.leaf_losses]
-        start = initial_tree(data, depth, wishes.init, node_seed(self.seed, 0))
+        start = self._initial(depth)
         return choose_leaf_kind(
             start,
             data,
@@ -360,11 +370,32 @@ class _Work:
             node_seed(self.seed, 3),
         )
 
+    def _initial(self, depth: int) -> InitialTree:
+        if depth not in self.initial:
+            seed = node_seed(self.seed, 0)
+            self.initial[depth] = initial_tree(self.data, depth, self.wishes.init, seed)
+        return self.initial[depth]
+
     def _fitted(self, depth: int, kind: LeafKind) -> Start:
-        data = self.data
-        start = initial_tree(data, depth, self.wishes.init, node_seed(self.seed, 0))
+        data, start = self.data, self._initial(depth)
         settings = self.settings_of(data, kind, first_limits(start.tree, self.wishes))
         return fit_once(start, depth, data, self.judge, settings, kind, self.executor)
+
+    def _with_guests(self, start: Start, kinds: Sequence[LeafKind]) -> Start:
+        """Return a tree with the kind of leaves that suits it from now on, if there is a choice."""
+        if not kinds:
+            return start
+        again = look_again(
+            start.tree,
+            self.data,
+            self.judge,
+            lambda kind, limits: self.settings_of(self.data, kind, limits),
+            kinds,
+            start.leaf_limits,
+            node_seed(self.seed, 4),
+            self.executor,
+        )
+        return replace(start, kind=again)
 
     def _swept(self, start: Start) -> Start:
         """Return a tree after some more sweeps."""
@@ -381,7 +412,8 @@ class _Work:
         if result.ended == "interrupted":
             raise KeyboardInterrupt
         errors = [r.validation_error for r in result.history if r.validation_error is not None]
-        return replace(start, tree=result.tree, error=min([start.error, *errors]))
+        least = min([start.error, *errors])
+        return replace(start, tree=result.tree, solved=result.solved, error=least)
 
 
 def usual_depth(n_classes: int) -> int:
@@ -448,15 +480,30 @@ def with_sharpness(tree: Tree, factor: float) -> Tree:
 
 def sharpened(tree: Tree, judge: TrainingData) -> tuple[Tree, float]:
     """Return a tree whose leaves are as sure as the judge's rows say, and the factor."""
-    reach = route(tree, judge.X)
+    rows = _some(judge, _SHARPNESS_ROWS)
+    reach = route(tree, rows.X)
 
-    def loss(factor: float) -> float:
-        entropy, _ = losses(with_sharpness(tree, factor), judge.X, judge.y, reach)
+    @cache
+    def loss(at: int) -> float:
+        entropy, _ = losses(with_sharpness(tree, _SHARPNESS[at]), rows.X, rows.y, reach)
         inside = np.isfinite(entropy)
-        return float(entropy[inside] @ judge.weight[inside])
+        return float(entropy[inside] @ rows.weight[inside])
 
-    best = min(_SHARPNESS, key=lambda factor: (loss(factor), abs(math.log(factor))))
+    # it is convex in the factor
+    low, high = 0, len(_SHARPNESS) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if loss(middle) < loss(middle + 1):
+            high = middle
+        else:
+            low = middle + 1
+    best = _SHARPNESS[low] if loss(low) < loss(_SHARPNESS.index(1.0)) else 1.0
     return with_sharpness(tree, best), best
+
+
+def _some(data: TrainingData, n_rows: int) -> TrainingData:
+    """Return about as many rows, evenly spread."""
+    return data.take(np.arange(0, data.n_rows, max(1, data.n_rows // n_rows)))
 
 
 def _trust(tree: Tree, data: TrainingData, judge: TrainingData) -> Trust:
@@ -476,17 +523,25 @@ def _trust(tree: Tree, data: TrainingData, judge: TrainingData) -> Trust:
     packed = pack(tree, outside, sparse=isinstance(judge.X, CSR))
     model = FrozenTree(packed, np.arange(tree.n_classes))
     single = 1.0 - float(rows.weight[correct[some]].sum() / total)
-    tried = {(1, 1.0): single}
+    errors = {(1, 1.0): single}
+
+    def deployed(beam: int, temperature: float) -> Predictor:
+        return model.with_beam(beam, temperature=temperature)._predictor
 
     def error(beam: int, temperature: float) -> float:
-        predictor = model.with_beam(beam, temperature=temperature)._predictor
-        right = predictor.top_class(rows.X) == rows.y
-        tried[beam, temperature] = 1.0 - float(rows.weight[right].sum() / total)
-        return tried[beam, temperature]
+        right = deployed(beam, temperature).top_class(rows.X) == rows.y
+        errors[beam, temperature] = 1.0 - float(rows.weight[right].sum() / total)
+        return errors[beam, temperature]
 
-    usual = min(_TEMPERATURES, key=lambda temperature: error(_USUAL_BEAM, temperature))
+    def loss(temperature: float) -> float:
+        p = deployed(_USUAL_BEAM, temperature).probability_of(rows.X, rows.y)
+        return float(-np.log(np.maximum(p, 1e-12)) @ rows.weight)
+
+    least = min(error(_USUAL_BEAM, temperature) for temperature in _TEMPERATURES)
+    as_good = [t for t in _TEMPERATURES if errors[_USUAL_BEAM, t] <= _AS_GOOD * least]
+    usual = as_good[0] if len(as_good) == 1 else min(as_good, key=loss)
     for beam in _OTHER_BEAMS:
         error(beam, usual)
-    beam, temperature = min(tried, key=lambda choice: (tried[choice], choice))
-    errors = tuple((*choice, value) for choice, value in tried.items())
-    return Trust(scale, beam, temperature, errors)
+    widths = [(1, 1.0), (_USUAL_BEAM, usual), *((beam, usual) for beam in _OTHER_BEAMS)]
+    beam, temperature = min(widths, key=lambda choice: (errors[choice], choice))
+    return Trust(scale, beam, temperature, tuple((*choice, e) for choice, e in errors.items()))

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, AccumArray, BoolArray, IndexArray
+from thinleaf._dtypes import INDEX, BoolArray, IndexArray
 from thinleaf.arrays.rows import CSR
 from thinleaf.execution import Executor, SerialExecutor
 from thinleaf.model.routing import (
@@ -25,14 +25,19 @@ from thinleaf.model.routing import (
     leaf_losses,
     leaf_of_rows,
     losses,
-    losses_from,
     route,
 )
-from thinleaf.model.tree import Leaf, Tree
+from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.judge import (
+    Expansion,
+    Judge,
+    promising,
+    worth_a_round,
+    worth_keeping,
+)
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.growth.round_record import Effort, RoundRecord, measure
-from thinleaf.softmaxtree.objective import Objective
 from thinleaf.softmaxtree.tao import (
     Settings,
     Sweeps,
@@ -47,12 +52,10 @@ from thinleaf.softmaxtree.tao.overlap import Overlap, find_overlap
 _NO_NEW_ROUND = ("interrupted", "seconds", "no leaf expands", "depth")
 """What leaves the last round incomplete, or is found after it."""
 
-_ENTROPY_SHARE = 0.05
-
 _OVERFITTED = 1.5
 """How many times the errors of fitted rows others must make for overlap to be tried."""
 
-_PROBES = 8
+_PROBES = 16
 """Leaves to expand before all of them: on text, hardly any gains by it."""
 
 
@@ -99,41 +102,6 @@ class Growth:
     judged: bool = False
     doubt: float = 2.0
     sweep_patience: int = 1
-
-
-@dataclass(frozen=True)
-class Judge:
-    """Rows that are not fitted, and where the tree sends them."""
-
-    data: TrainingData
-    reach: Reach
-
-    def gain(
-        self, objective: Objective, leaf: int, old: Leaf, subtree: Tree
-    ) -> tuple[float, float]:
-        """Return by how much a replacement lowers the loss of a leaf's rows, and their weight.
-
-        A row's loss is its error and a little of its cross-entropy, up to β: that tells more where
-        rows are few, but how sure a leaf is will only be found at the end.
-        """
-        rows = self.reach.of(leaf)
-        X, y, weight = self.data.X, self.data.y, self.data.weight[rows]
-
-        def loss(entropy: AccumArray, correct: BoolArray) -> AccumArray:
-            return ~correct + _ENTROPY_SHARE * np.minimum(entropy, objective.beta)
-
-        before, after = leaf_losses(old, X, y, rows), losses_from(subtree, X, y, rows, 0)
-        fall = (loss(*before) - loss(*after)) * weight
-        return float(fall.sum()), float(np.linalg.norm(fall))
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """A small tree to replace a leaf by; by how much the judge's loss falls, and how surely."""
-
-    subtree: Tree
-    gain: float = 0.0
-    doubt: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -254,13 +222,18 @@ class _Work:
         def in_time(leaf: int) -> Expansion | None:
             return None if self._out_of_time() else attempt(leaf)
 
-        if judge is not None and len(grown.history) == 1 and not self._promising(in_time, leaves):
+        first = judge is not None and len(grown.history) == 1
+        if first and not self._promising(in_time, leaves):
             return replace(grown, ended="no leaf expands")
         tried = self.executor.map(in_time, leaves, [float(reach.sizes[j]) for j in leaves])
         if self._out_of_time():  # some leaves have not been tried
             return replace(grown, ended="seconds")
         expansions = {j: e for j, e in zip(leaves, tried, strict=True) if e is not None}
-        found = worth_keeping(expansions, growth)
+        if first and not worth_a_round([e.gain for e in expansions.values()]):
+            return replace(grown, ended="no leaf expands")
+        found = {j: e.subtree for j, e in expansions.items()}
+        if growth.judged:
+            found = worth_keeping(expansions, growth.doubt)
         accepted = within_limit(tree, found, reach, growth)
         if found and not accepted:
             return replace(grown, ended="leaves")
@@ -338,8 +311,7 @@ class _Work:
             return True
         probes = leaves[:: max(1, len(leaves) // _PROBES)][:_PROBES]
         found = [e for e in self.executor.map(attempt, probes) if e is not None]
-        doubt = math.sqrt(sum(e.doubt**2 for e in found))
-        return sum(e.gain for e in found) > self.growth.doubt * doubt
+        return promising([e.gain for e in found], self.growth.doubt)
 
     def _overlap(self, grown: Grown) -> float | None:
         """Return the overlap to begin a round with: of dense rows, none until it has helped.
@@ -484,20 +456,7 @@ def expand_leaf(
         return None
     if judge is None:
         return Expansion(pruned)
-    return Expansion(pruned, *judge.gain(settings.objective, leaf, old, pruned))
-
-
-def worth_keeping(expansions: Mapping[int, Expansion], growth: Growth) -> dict[int, Tree]:
-    """Return the replacements to keep: all, or those that the judge's rows do not speak against.
-
-    A leaf has few such rows, and the sweeps over the whole tree are still to come: so a replacement
-    is refused only if their loss surely rises.
-    """
-    return {
-        leaf: e.subtree
-        for leaf, e in expansions.items()
-        if not growth.judged or e.gain >= -growth.doubt * e.doubt
-    }
+    return Expansion(pruned, judge.gain(settings.objective, leaf, old, pruned))
 
 
 def contracted(n_classes: int, contraction: float) -> int:

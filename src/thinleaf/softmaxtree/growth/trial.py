@@ -8,27 +8,45 @@ text of few classes and dense vectors of many features often want no router.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, PARAM, IndexArray
+from thinleaf._dtypes import INDEX, PARAM, AccumArray, IndexArray
+from thinleaf.arrays.rows import CSR
 from thinleaf.execution import Executor
 from thinleaf.model.routing import leaf_losses, leaf_of_rows, route
 from thinleaf.model.tree import Leaf, Tree
 from thinleaf.softmaxtree.growth.initial_tree import InitialTree
 from thinleaf.softmaxtree.tao import Settings, TrainingData, Validation, optimise
+from thinleaf.softmaxtree.tao.overlap import find_overlap
 from thinleaf.softmaxtree.tao.sweep import train_leaf
 
 LeafLoss: TypeAlias = Literal["softmax", "hinge"]
 
 _SAMPLE_ROWS = 12_000
+_SAMPLE_GUESTS = 40_000
+"""Rows of leaves that are tried, with and without their guests."""
+
+_SAMPLE_VALUES = 400_000
+"""Of sparse rows, values that are not zero."""
+
+_MOST_WEIGHTS = 300_000_000
+"""Of a whole tree: with less ridge leaves have more, and those of a tree while it is trained are
+dense."""
+
 _LOSS_SHARE = 0.05
+_CLOSE = 1.03
+"""How many times the score of the best loss another one may have to be followed."""
+
 _SHARPNESS = (0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83)
 _STEP = 3.0
-_MOST_STEPS = 3
+_MOST_STEPS = 4
+_LEAST_FALL = 0.01
 FIRST_STRENGTH: dict[LeafLoss, float] = {"softmax": 0.03, "hinge": 0.7}
 """Ridge for rows of unit length at which the search begins."""
 
@@ -55,7 +73,10 @@ class Start:
     depth : int
         That it started with.
     leaf_limits : ndarray of shape (n_nodes,)
-    kind : LeafKind
+    solved : dict
+        For each node, a fingerprint of the problem that its parameters solve.
+    first, kind : LeafKind
+        That it was fitted with, and to go on with.
     error : float
         Of the judge's rows.
     """
@@ -63,6 +84,8 @@ class Start:
     tree: Tree
     depth: int
     leaf_limits: IndexArray
+    solved: dict[int, bytes]
+    first: LeafKind
     kind: LeafKind
     error: float
 
@@ -76,7 +99,10 @@ def choose_leaf_kind(
     limits: IndexArray,
     seed: np.random.SeedSequence,
 ) -> list[LeafKind]:
-    """Return the losses with their best ridge, the best first, tried leaf by leaf.
+    """Return the losses that are worth a trial with their best ridge, the best first.
+
+    They are tried leaf by leaf. A loss that is clearly behind before its ridge is looked for is not
+    followed any further, unless it is the first that was named.
 
     Parameters
     ----------
@@ -89,25 +115,34 @@ def choose_leaf_kind(
         Losses to try.
     limits : ndarray of shape (n_nodes,)
     """
-    sample = list(_sample_leaves(start, data, judge, seed))
-    found = []
-    for loss in kinds:
+    sample = list(_some(_sample_leaves(start, data, judge, seed), data, _SAMPLE_ROWS))
 
-        def score(strength: float, loss: LeafLoss = loss) -> float:
-            settings = settings_of(LeafKind(loss, strength), limits)
-            return sum(_leaf_score(leaf, data, judge, settings) for leaf in sample)
+    @cache
+    def score(loss: LeafLoss, strength: float) -> float:
+        settings = settings_of(LeafKind(loss, strength), limits)
+        return _scores(sample, data, judge, settings)[0]
 
-        found.append((*search(score, FIRST_STRENGTH[loss]), loss))
-    return [LeafKind(loss, strength) for _, strength, loss in sorted(found, key=lambda f: f[0])]
+    found: list[tuple[float, LeafKind]] = []
+    for loss in sorted(kinds, key=lambda loss: score(loss, FIRST_STRENGTH[loss])):
+        first = score(loss, FIRST_STRENGTH[loss])
+        if not found or loss == kinds[0] or first <= _CLOSE * found[0][0]:
+            least, strength = search(partial(score, loss), FIRST_STRENGTH[loss])
+            found.append((least, LeafKind(loss, strength)))
+    return [kind for _, kind in sorted(found, key=lambda pair: pair[0])]
 
 
-def search(score: Callable[[float], float], first: float) -> tuple[float, float]:
-    """Return the lowest score and its strength, going on in the direction in which it falls."""
+def search(
+    score: Callable[[float], float], first: float, least_fall: float = 0.0
+) -> tuple[float, float]:
+    """Return the lowest score and its strength, going on in the direction in which it falls.
+
+    A step that lowers the score by no more than the share ``least_fall`` ends the search.
+    """
     best, at = score(first), first
     for factor in (1.0 / _STEP, _STEP):
         for _ in range(_MOST_STEPS):
             value = score(at * factor)
-            if value >= best:
+            if value >= best * (1.0 - least_fall):
                 break
             best, at = value, at * factor
         if at != first:
@@ -115,12 +150,66 @@ def search(score: Callable[[float], float], first: float) -> tuple[float, float]
     return best, at
 
 
+def look_again(
+    tree: Tree,
+    data: TrainingData,
+    judge: TrainingData,
+    settings_of: SettingsOf,
+    kinds: Sequence[LeafKind],
+    limits: IndexArray,
+    seed: np.random.SeedSequence,
+    executor: Executor,
+) -> LeafKind:
+    """Return the kind of leaves, with the ridge, that suits them once they have guests.
+
+    Guests are many, each counts little, and rows that went astray are among those to be answered:
+    a leaf then wants far less ridge than with its own classes alone.
+
+    Parameters
+    ----------
+    tree : Tree
+        After a sweep; a sample of its leaves is tried, on the rows that reach them and on guests.
+    data, judge, settings_of, limits
+        As in :func:`choose_leaf_kind`.
+    """
+    overlap = settings_of(kinds[0], limits).overlap
+    if overlap is None:
+        return kinds[0]
+    reach, judged = route(tree, data.X), route(tree, judge.X)
+    near = find_overlap(tree, data.X, reach, overlap, executor)
+    leaves = np.flatnonzero(tree.is_leaf & (reach.sizes > 0) & (judged.sizes > 0))
+    candidates = (
+        _SampleLeaf(leaf, *near[leaf].join(reach.of(leaf), data.weight), judged.of(leaf))
+        for leaf in np.random.default_rng(seed).permutation(leaves).tolist()
+    )
+    sample = list(_some(candidates, data, _SAMPLE_GUESTS))
+    n_rows = sum(near[leaf].share.size + near[leaf].guests.size for leaf in leaves.tolist())
+    times = n_rows / max(sum(leaf.rows.size for leaf in sample), 1)
+
+    def score(loss: LeafLoss, strength: float) -> float:
+        settings = settings_of(LeafKind(loss, strength), limits)
+        total, n_weights = _scores(sample, data, judge, settings)
+        return math.inf if times * n_weights > _MOST_WEIGHTS and strength < most else total
+
+    most = max(kind.strength for kind in kinds)
+    found = [
+        (*search(partial(score, kind.loss), kind.strength / _STEP, _LEAST_FALL), kind.loss)
+        for kind in kinds
+    ]
+    # the one that is quicker, unless another is clearly better
+    least = min(score for score, _, _ in found)
+    good = [entry for entry in found if entry[0] <= _CLOSE * least]
+    _, strength, loss = min(good, key=lambda entry: (entry[2] != "hinge", entry[0]))
+    return LeafKind(loss, strength)
+
+
 @dataclass(frozen=True)
 class _SampleLeaf:
-    """A leaf of the initial tree: its number, and the rows of both parts that start in it."""
+    """A leaf: its number, the rows that train it with their weights, and those that judge it."""
 
     node: int
     rows: IndexArray
+    weight: AccumArray
     judged: IndexArray
 
 
@@ -129,16 +218,24 @@ def _sample_leaves(
 ) -> Iterator[_SampleLeaf]:
     leaf_of_row, leaf_of_judged = _leaves_of(start, data, judge)
     leaves = np.flatnonzero(start.tree.is_leaf)
-    n_rows = 0
     for leaf in np.random.default_rng(seed).permutation(leaves).tolist():
         rows = np.flatnonzero(leaf_of_row == leaf).astype(INDEX)
         judged = np.flatnonzero(leaf_of_judged == leaf).astype(INDEX)
-        if np.unique(data.y[rows]).size < 2 or judged.size == 0:
+        yield _SampleLeaf(leaf, rows, data.weight[rows], judged)
+
+
+def _some(leaves: Iterable[_SampleLeaf], data: TrainingData, most: int) -> Iterator[_SampleLeaf]:
+    """Yield leaves that have something to decide, until their rows are enough."""
+    if isinstance(data.X, CSR):
+        most = min(most, int(_SAMPLE_VALUES * data.n_rows / max(data.X.data.size, 1)))
+    n_rows = 0
+    for leaf in leaves:
+        if np.unique(data.y[leaf.rows]).size < 2 or leaf.judged.size == 0:
             continue
-        if n_rows > 0 and n_rows + rows.size > _SAMPLE_ROWS:
+        if n_rows > 0 and n_rows + leaf.rows.size > most:
             return
-        n_rows += rows.size
-        yield _SampleLeaf(leaf, rows, judged)
+        n_rows += leaf.rows.size
+        yield leaf
 
 
 def _leaves_of(
@@ -160,17 +257,27 @@ def _leaves_of(
     return start.assignment, usual[judge.y]
 
 
+def _scores(
+    leaves: Sequence[_SampleLeaf], data: TrainingData, judge: TrainingData, settings: Settings
+) -> tuple[float, int]:
+    """Return the scores of some leaves, and the number of their weights."""
+    scores, sizes = 0.0, 0
+    for leaf in leaves:
+        score, n_weights = _leaf_score(leaf, data, judge, settings)
+        scores, sizes = scores + score, sizes + n_weights
+    return scores, sizes
+
+
 def _leaf_score(
     leaf: _SampleLeaf, data: TrainingData, judge: TrainingData, settings: Settings
-) -> float:
-    """Return the errors of the judge's rows at a leaf, and a little of their loss.
+) -> tuple[float, int]:
+    """Return the errors of the judge's rows at a leaf with a little of their loss, and its weights.
 
     The loss is that of the sharpness which suits them best. It tells more than errors where rows
     are few, but likes leaves that are too careful.
     """
     limit = int(settings.leaf_limits[leaf.node])
-    weight = data.weight[leaf.rows]
-    fitted, _ = train_leaf(data, leaf.rows, weight, limit, Leaf.constant(0), settings)
+    fitted, _ = train_leaf(data, leaf.rows, leaf.weight, limit, Leaf.constant(0), settings)
     judged, beta = judge.weight[leaf.judged], settings.objective.beta
 
     def loss(factor: float) -> float:
@@ -184,7 +291,7 @@ def _leaf_score(
 
     _, correct = leaf_losses(fitted, judge.X, judge.y, leaf.judged)
     least = min(loss(factor) for factor in _SHARPNESS)
-    return float(judged[~correct].sum()) + _LOSS_SHARE * least
+    return float(judged[~correct].sum()) + _LOSS_SHARE * least, fitted.weights.size
 
 
 def fit_once(
@@ -208,4 +315,4 @@ def fit_once(
     )
     error = result.history[0].validation_error
     assert error is not None
-    return Start(result.tree, depth, settings.leaf_limits, kind, error)
+    return Start(result.tree, depth, settings.leaf_limits, result.solved, kind, kind, error)

@@ -131,90 +131,137 @@ def _separate(
     enough: float,
     max_passes: int,
 ) -> tuple[int, float, bool]:
-    """Fill ``W`` and ``b`` by coordinate descent in the dual, one class after the other.
+    """Fill ``W`` and ``b`` by coordinate descent in the dual, row by row for all classes at once.
 
-    A row has a dual variable α ≥ 0 for each class, with the curvature ‖x‖² + slack; w = Σ αỹx. Rows
-    that stay at zero are left out until the others are solved. Returns the most passes of a class,
-    the sum of the dual objectives, and whether all are solved.
+    A row has a dual variable α ≥ 0 for each class, with the curvature ‖x‖² + slack; w = Σ αỹx. The
+    classes of a row are one vector to the processor. A class that is solved is moved behind those
+    that are open; rows that are at zero for all of these are left out until the others are solved.
+    Returns the number of passes, the sum of the dual objectives, and whether all are solved.
     """
-    n = target.size
     d, k = W.shape
-    w = np.empty(d, dtype=np.float32)
-    alpha = np.empty(n, dtype=np.float32)
-    active = np.empty(n, dtype=np.int32)
-    most = 0
-    objective = 0.0
-    converged = True
+    n, n_rows, n_open, n_passes = target.size, 0, k, 0
+    size, zero, one = np.float32(length), np.float32(0.0), np.float32(1.0)
+    alpha = np.zeros((n, k), dtype=np.float32)
+    bias = np.zeros(k, dtype=np.float32)
+    score = np.empty(k, dtype=np.float32)
+    step = np.empty(k, dtype=np.float32)
+    highest = np.empty(k, dtype=np.float32)
+    lowest = np.empty(k, dtype=np.float32)
+    side = np.empty(k, dtype=np.float32)
+    limit = np.empty(k, dtype=np.float32)
+    class_at = np.empty(k, dtype=np.int32)
+    place_of = np.empty(k, dtype=np.int32)
     for c in range(k):
-        for j in range(d):
-            w[j] = 0.0
-        for i in range(n):
-            alpha[i] = 0.0
-            active[i] = i
-        bias = 0.0
-        n_active = n
-        limit = np.inf
-        state = np.uint64(88172645463325252) + np.uint64(c)
-        n_passes = 0
-        solved = False
-        while n_passes < max_passes and not solved:
-            n_passes += 1
-            highest = -np.inf
-            lowest = np.inf
-            for s in range(n_active - 1, 0, -1):
-                state ^= state << np.uint64(13)
-                state ^= state >> np.uint64(7)
-                state ^= state << np.uint64(17)
-                at = np.int64(state % np.uint64(s + 1))
-                other = active[at]
-                active[at] = active[s]
-                active[s] = other
-            s = 0
-            while s < n_active:
-                i = active[s]
-                if slack[i] == np.inf:  # a row without weight
-                    s += 1
-                    continue
-                y = 1.0 if target[i] == first + c else -1.0
-                score = bias * length
+        side[c] = -1.0
+        limit[c] = np.inf
+        class_at[c] = c
+        place_of[c] = c
+    active = np.empty(n, dtype=np.int32)
+    for i in range(n):
+        if slack[i] < np.inf:  # others have no weight
+            active[n_rows] = i
+            n_rows += 1
+    n_active = n_rows
+    state = np.uint64(88172645463325252)
+    while n_passes < max_passes and n_open > 0:
+        n_passes += 1
+        for c in range(n_open):
+            highest[c] = -np.inf
+            lowest[c] = np.inf
+        for s in range(n_active - 1, 0, -1):
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            at = np.int64(state % np.uint64(s + 1))
+            other = active[at]
+            active[at] = active[s]
+            active[s] = other
+        s = 0
+        while s < n_active:
+            i = active[s]
+            own = place_of[target[i] - first] if target[i] >= first else k
+            if own < n_open:
+                side[own] = 1.0
+            if n_open == 1:
+                total = bias[0] * size
                 for t in range(indptr[i], indptr[i + 1]):
-                    score += w[indices[t]] * data[t]
-                a = alpha[i]
-                gradient = y * score - 1.0 + a * slack[i]
-                if a == 0.0 and gradient > limit:
-                    n_active -= 1
-                    active[s] = active[n_active]
-                    active[n_active] = i
-                    continue
-                violation = gradient
-                if a == 0.0:
-                    violation = min(gradient, 0.0)
-                highest = max(highest, violation)
-                lowest = min(lowest, violation)
-                if abs(violation) > 1e-12:
-                    curvature = square[i] + length * length + slack[i]
-                    new = max(a - gradient / curvature, 0.0)
-                    step = (new - a) * y
-                    alpha[i] = new
-                    for t in range(indptr[i], indptr[i + 1]):
-                        w[indices[t]] += np.float32(step) * data[t]
-                    bias += step * length
-                s += 1
-            if highest - lowest <= enough:
-                solved = n_active == n
-                n_active = n
-                limit = np.inf
+                    total += W[indices[t], 0] * data[t]
+                score[0] = total
             else:
-                limit = highest if highest > 0.0 else np.inf
-        most = max(most, n_passes)
-        converged = converged and solved
-        total = bias * bias
-        for j in range(d):
-            W[j, c] = w[j]
-            total += w[j] * w[j]
-        b[c] = bias * length
-        for i in range(n):
-            if alpha[i] > 0.0:
-                total += alpha[i] * (alpha[i] * slack[i] - 2.0)
-        objective -= 0.5 * total
-    return most, objective, converged
+                for c in range(n_open):
+                    score[c] = bias[c] * size
+                for t in range(indptr[i], indptr[i + 1]):
+                    j, x = indices[t], data[t]
+                    for c in range(n_open):
+                        score[c] += W[j, c] * x
+            give = np.float32(slack[i])
+            pace = np.float32(1.0 / (square[i] + length * length + slack[i]))
+            moved = zero
+            n_busy = 0
+            for c in range(n_open):
+                a = alpha[i, c]
+                gradient = side[c] * score[c] - one + a * give
+                violation = gradient if a > zero else min(gradient, zero)
+                highest[c] = max(highest[c], violation)
+                lowest[c] = min(lowest[c], violation)
+                new = max(a - gradient * pace, zero)
+                n_busy += (a > zero) | (gradient <= limit[c])
+                moved += abs(new - a)
+                step[c] = (new - a) * side[c]
+                alpha[i, c] = new
+            if own < n_open:
+                side[own] = -1.0
+            if moved > zero:
+                if n_open == 1:
+                    for t in range(indptr[i], indptr[i + 1]):
+                        W[indices[t], 0] += step[0] * data[t]
+                else:
+                    for t in range(indptr[i], indptr[i + 1]):
+                        j, x = indices[t], data[t]
+                        for c in range(n_open):
+                            W[j, c] += step[c] * x
+                for c in range(n_open):
+                    bias[c] += step[c] * size
+            if n_busy > 0:
+                s += 1
+            else:
+                n_active -= 1
+                active[s] = active[n_active]
+                active[n_active] = i
+        n_solved = 0
+        for c in range(n_open - 1, -1, -1):
+            limit[c] = highest[c] if highest[c] > zero else np.float32(np.inf)
+            if highest[c] - lowest[c] > enough:
+                continue
+            n_solved += 1
+            if n_active == n_rows:
+                n_open -= 1
+                if c < n_open:
+                    for j in range(d):
+                        W[j, c], W[j, n_open] = W[j, n_open], W[j, c]
+                    for i in range(n):
+                        alpha[i, c], alpha[i, n_open] = alpha[i, n_open], alpha[i, c]
+                    bias[c], bias[n_open] = bias[n_open], bias[c]
+                    limit[c] = limit[n_open]
+                    class_at[c], class_at[n_open] = class_at[n_open], class_at[c]
+                    place_of[class_at[c]] = c
+                    place_of[class_at[n_open]] = n_open
+        if n_active < n_rows and n_solved == n_open:
+            n_active = n_rows
+            for c in range(n_open):
+                limit[c] = np.inf
+    objective = 0.0
+    for c in range(k):
+        b[class_at[c]] = bias[c] * size
+        objective += bias[c] * bias[c]
+    for j in range(d):
+        for c in range(k):
+            score[class_at[c]] = W[j, c]
+            objective += W[j, c] * W[j, c]
+        for c in range(k):
+            W[j, c] = score[c]
+    for i in range(n):
+        for c in range(k):
+            if alpha[i, c] > zero:
+                objective += alpha[i, c] * (alpha[i, c] * slack[i] - 2.0)
+    return n_passes, -0.5 * objective, n_open == 0
