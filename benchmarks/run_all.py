@@ -29,6 +29,8 @@ BENCHMARKS = [
     ("fontglyph", "fontglyph1000", []),
     ("text", "icd10cm", ["--set", "icd10cm"]),
     ("text", "bible_verse", ["--set", "bible_verse"]),
+    ("text_features", "banking77", []),
+    ("text_path", "icd10cm", []),
     ("adaptive", "letter", []),
     ("fit_time", "letter", []),
     *(("control", name, ["--set", name]) for name in control.SETTINGS),

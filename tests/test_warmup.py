@@ -40,6 +40,25 @@ for path in sys.argv[1:]:
         ids, values = np.arange(2, dtype="int32"), np.ones(2, dtype="float32")
         for pair in ((ids, values), (mixed.indices[:2], mixed.data[:2]), ([0, 1], [1.0, 2.0])):
             model.predict_one(*pair), model.predict_topk_one(pair[0], pair[1], k=2)
+from thinleaf.text.direct import TextToClass
+from thinleaf.text.features import TextFeatures
+model = thinleaf.load(sys.argv[1])
+n_terms = model.n_features
+arrays = {
+    "term_bytes": np.frombuffer("".join(map(chr, range(97, 97 + n_terms))).encode(), dtype="uint8"),
+    "term_ptr": np.arange(n_terms + 1),
+    "idf": np.ones(n_terms, dtype="float32"),
+}
+settings = TextFeatures("hashing").to_arrays()[1]
+both = {"kind": "both", "version": 2, "char_range": [2, 5], "n_words": 1}
+for features in (
+    TextFeatures("hashing"),
+    TextFeatures.from_arrays(arrays, settings | {"kind": "tfidf"}),
+    TextFeatures.from_arrays(arrays, settings | both),
+):
+    features.transform(["a b"] * 300, n_jobs=2), features.transform([]), features.row_of("a é")
+for beam in (1, 2):
+    TextToClass(features, model.with_beam(beam).predictor)("a é")
 """
 
 USED = """

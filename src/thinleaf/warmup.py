@@ -2,7 +2,7 @@
 
 What there is to compile follows from the types of arguments alone. So a tree of two leaves is
 called in every way that a user's model can be, in the layouts for dense and for sparse rows, with
-one path and with several.
+one path and with several, and with texts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from thinleaf._dtypes import INDEX, PARAM
+from thinleaf._dtypes import INDEX, OFFSET, PARAM, AnyArray
 from thinleaf.kernels._jit import cache_directory, compiled_signatures
 from thinleaf.kernels._notice import silence
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.probability import Outside
 from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.text.direct import TextToClass
+from thinleaf.text.features import TextFeatures
 
 _N_FEATURES = 6
 _N_CLASSES = 4
@@ -109,6 +111,34 @@ def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
         ):
             yield f"{name} rows: {method}", partial(getattr(model, method), X, *arguments)
         yield f"{name} rows: predict, beam 2", partial(model.with_beam(2).predict, X)
+    yield "texts: rows", _read_texts
+    for beam in (1, 2):
+        yield f"texts: classes, beam {beam}", partial(_classify_text, model.with_beam(beam))
+
+
+def _text_features() -> TextFeatures:
+    """Return features with as many terms as the smallest model wants, which need no training."""
+    settings = {
+        "version": 1, "kind": "tfidf", "ngram_range": [1, 2], "min_df": 1, "max_features": None,
+        "n_buckets": 8, "signed": True,
+    }  # fmt: skip
+    terms = np.frombuffer(b"abcdef", dtype=np.uint8)[:_N_FEATURES]
+    arrays: dict[str, AnyArray] = {
+        "term_bytes": terms,
+        "term_ptr": np.arange(_N_FEATURES + 1, dtype=OFFSET),
+        "idf": np.ones(_N_FEATURES, dtype=PARAM),
+    }
+    return TextFeatures.from_arrays(arrays, settings)
+
+
+def _read_texts() -> None:
+    features = _text_features()
+    features.transform(["a b"])
+    features.row_of("a b")
+
+
+def _classify_text(model: FrozenTree) -> None:
+    TextToClass(_text_features(), model.predictor)("a b")
 
 
 def _call_single(model: FrozenTree) -> None:
@@ -162,6 +192,7 @@ def _training_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
             yield f"{name} rows: {estimator}", partial(_learn, estimator, rows, y)
         yield f"{name} rows: LabelTreeClassifier", partial(_fit_label_trees, rows, y)
     texts = [f"a{i % 8} b{i % 3}" for i in range(y.size)]
+    yield "texts: TextFeatures", partial(TextFeatures("both").fit, texts)
     yield "texts: LabelTreeClassifier", partial(_fit_label_trees, texts, y)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -32,6 +34,10 @@ KINDS = {
     "hashing": {"kind": "hashing"},
     "few buckets": {"kind": "hashing", "n_buckets": 8, "ngram_range": (1, 3)},
     "unsigned": {"kind": "hashing", "n_buckets": 1024, "signed": False},
+    "chars": {"kind": "chars", "char_range": (2, 5)},
+    "few chars": {"kind": "chars", "min_df": 1, "char_range": (1, 3), "max_features": 20},
+    "both": {"kind": "both"},
+    "both, all": {"kind": "both", "min_df": 1, "max_features": None, "char_range": (1, 4)},
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
 texts = st.lists(st.text(st.sampled_from("abé İß_-3 "), max_size=12), min_size=1, max_size=8)
@@ -205,6 +211,10 @@ def test_texts_that_are_none(bad):
         ("ngram_range", (1, 2, 3)),
         ("ngram_range", 2),
         ("ngram_range", "12"),
+        ("char_range", (0, 1)),
+        ("char_range", (5, 4)),
+        ("char_range", [3]),
+        ("char_range", 4),
         ("min_df", 0),
         ("min_df", 0.5),
         ("min_df", True),
@@ -233,6 +243,31 @@ def test_before_fitting():
     ):
         with pytest.raises(NotFittedError, match="call fit"):
             use()
+
+
+@kinds
+def test_names_are_unambiguous(kind):
+    if KINDS[kind].get("kind") != "hashing":
+        features = fitted(kind)
+        names = features.feature_names()
+        assert len(set(names)) == len(names) == features.n_features
+
+
+def test_names_of_characters_beside_words_are_quoted():
+    features = TextFeatures("both", min_df=1, ngram_range=(1, 1), char_range=(3, 3)).fit(["a cat"])
+    assert features.feature_names() == ["a", "cat", "' a '", "' ca'", "'at '", "'cat'"]
+    assert features.n_word_terms == 2
+    chars = TextFeatures("chars", min_df=1, char_range=(3, 3)).fit(["a cat"])
+    assert chars.feature_names() == [" a ", " ca", "at ", "cat"]
+
+
+def test_a_row_of_one_block_alone_has_length_one():
+    features = TextFeatures("both", min_df=1, char_range=(4, 4)).fit(["cats dogs"])
+    _, values = features.row_of("bobcats")  # no word is known
+    np.testing.assert_allclose(np.sum(values**2), 1.0, rtol=1e-6)
+    indices, values = features.row_of("cats")
+    of_words = indices < features.n_word_terms
+    np.testing.assert_allclose(np.sum(values[of_words] ** 2), 0.5, rtol=1e-6)
 
 
 def test_hashed_features_have_no_names():
@@ -268,6 +303,26 @@ def test_the_state_of_any_texts_is_lossless(corpus, new, low, more):
     assert metadata == metadata_again
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, arrays_again[name], strict=True)
+
+
+@kinds
+def test_copies_and_pickles_transform_as_before(kind):
+    features = fitted(kind)
+    for again in (pickle.loads(pickle.dumps(features)), copy.deepcopy(features)):
+        same(again.transform(TEXTS), features.transform(TEXTS))
+
+
+def test_a_pickle_that_was_never_fitted():
+    with pytest.raises(NotFittedError):
+        pickle.loads(pickle.dumps(TextFeatures())).transform(TEXTS)
+
+
+@kinds
+def test_only_what_version_1_cannot_hold_is_stored_as_2(kind):
+    _, metadata = fitted(kind).to_arrays()
+    with_chars = KINDS[kind].get("kind") in ("chars", "both")
+    assert metadata["version"] == (2 if with_chars else 1)
+    assert ("char_range" in metadata) == with_chars
 
 
 def test_the_state_is_a_copy():
@@ -306,6 +361,43 @@ HOSTILE_METADATA = [
     {"signed": "yes"},
     {"token_pattern": "(a+)+$"},
 ]
+
+
+HOSTILE_METADATA_2 = [
+    {"version": 1},
+    {"version": 3},
+    {"version": 2.0},
+    {"version": True},
+    {"kind": "tfidf"},
+    {"kind": "hashing"},
+    {"kind": "chars"},
+    {"kind": {}},
+    {"char_range": [0, 4]},
+    {"char_range": [4, 11]},
+    {"char_range": "44"},
+    {"n_words": -1},
+    {"n_words": 10**9},
+    {"n_words": 2.0},
+    {"n_words": True},
+    {"n_words": None},
+    {"analyzer": "char"},
+]
+
+
+@pytest.mark.parametrize("change", HOSTILE_METADATA_2, ids=str)
+def test_hostile_metadata_of_version_2(change):
+    arrays, metadata = fitted("both").to_arrays()
+    with pytest.raises(ValueError, match=r"\w+ \w+"):
+        TextFeatures.from_arrays(arrays, metadata | change)
+
+
+def test_a_word_may_be_a_sequence_of_characters_too():
+    _, metadata = fitted("both").to_arrays()
+    terms = term_arrays(b"cats", b"cats")
+    assert TextFeatures.from_arrays(terms, metadata | {"n_words": 1}).n_features == 2
+    for n_words in (0, 2):
+        with pytest.raises(ValueError, match="1 terms occur twice"):
+            TextFeatures.from_arrays(terms, metadata | {"n_words": n_words})
 
 
 @pytest.mark.parametrize("change", HOSTILE_METADATA, ids=str)

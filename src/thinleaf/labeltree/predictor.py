@@ -13,8 +13,9 @@ from thinleaf.arrays.rows import Rows, n_rows_of, rows_between
 from thinleaf.execution import executor_for
 from thinleaf.labeltree.kernels.words import predict_text
 from thinleaf.labeltree.model import LabelTreeModel
-from thinleaf.labeltree.word_features import WordFeatures, normalized
+from thinleaf.labeltree.word_features import WordFeatures
 from thinleaf.model.predictor import Predictor
+from thinleaf.text.encoding import encoded, kinds_in
 
 _MIN_PIECE = 256
 """Rows that are worth a thread."""
@@ -86,8 +87,9 @@ class LabelTreePredictor(Predictor):
         if words is None:
             return super().top_class_one(x, values)
         self.rows_of_one(x, values)  # or say what is wrong
+        content = encoded(x)
         return predict_text(
-            np.frombuffer(normalized(x), dtype=np.uint8),
+            content, kinds_in(content),
             words.ngrams, words.n_buckets, words.pooling == "mean", self.greedy,
             words.keys, words.ids,
             model.U, model.weights, model.bias, model.tree.children, self._depth,

@@ -1,13 +1,13 @@
 """Texts as bags of words and n-grams with ids, as fastText makes them.
 
-Words are runs of letters, digits and underscores, in lower case. Sequences of 2 to n words are
-hashed into buckets; a bucket, like a word, is a feature if training texts have it often enough.
-tf-idf is elsewhere, in ``thinleaf.text.features``.
+Words are those of the reader of all texts (:mod:`thinleaf.text.kernels.tokens`), in lower case.
+Sequences of 2 to n words are hashed into buckets; a bucket, like a word, is a feature if training
+texts have it often enough. tf-idf, with terms as they are written, is elsewhere, in
+``thinleaf.text.features``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
@@ -16,32 +16,11 @@ import numpy as np
 from thinleaf._dtypes import INDEX, OFFSET, PARAM, AnyArray, IndexArray, OffsetArray
 from thinleaf.arrays.rows import CSR
 from thinleaf.labeltree.kernels import words as kernels
+from thinleaf.text.encoding import all_encoded, kinds_in
 
 Pooling: TypeAlias = Literal["mean", "sum"]
 
-_SEPARATORS = re.compile(r"[^\w\x00-\x7f]+")
-"""What separates words and is not ASCII: rare, so that most of a text is skipped."""
-_ASCII = bytes(
-    c if c >= 128 else ord(chr(c).lower()) if chr(c).isalnum() or chr(c) == "_" else 32
-    for c in range(256)
-)
-"""Each ASCII character in lower case, or a space; other bytes stay."""
-_JOINED = b"\n" + _ASCII[1:]
-"""The same for texts that are joined by null characters."""
 _FIRST_TABLE = 1 << 16
-
-
-def normalized(text: str) -> bytes:
-    r"""Return the words of a text in lower case, separated by spaces, and a newline.
-
-    Examples
-    --------
-    >>> normalized("usr/lib/Foo.so")
-    b'usr lib foo so\n'
-    """
-    if not text.isascii():
-        text = _SEPARATORS.sub(" ", text.lower())
-    return text.encode().translate(_ASCII) + b"\n"
 
 
 def is_text(X: Any) -> bool:
@@ -168,20 +147,14 @@ class WordFeatures:
 
 def _hashes(texts: Iterable[str]) -> tuple[AnyArray, OffsetArray]:
     """Return the hash of every word, and where each text's words begin."""
-    content, n_texts = _content(list(texts))
-    text_ptr: OffsetArray = np.zeros(n_texts + 1, dtype=OFFSET)
-    hashes = np.empty(content.size // 2 + 1, dtype=np.uint64)
-    n_words = kernels.hash_words(content, hashes, text_ptr)
-    return hashes[:n_words], text_ptr
-
-
-def _content(texts: list[str]) -> tuple[AnyArray, int]:
-    """Return all texts as :func:`normalized` does, one after the other, and their number."""
-    for text in texts:
+    documents = list(texts)
+    for text in documents:
         if not isinstance(text, str):
             raise ValueError(f"texts must be strings, got {text!r}")
-    parts = [t if t.isascii() else _SEPARATORS.sub(" ", t.lower()) for t in texts]
-    joined = "\0".join([*parts, ""])
-    if joined.count("\0") != len(parts):
-        joined = "\0".join([*(part.replace("\0", " ") for part in parts), ""])
-    return np.frombuffer(joined.encode().translate(_JOINED), dtype=np.uint8), len(parts)
+    content, content_ptr = all_encoded(documents)
+    text_ptr: OffsetArray = np.zeros(len(documents) + 1, dtype=OFFSET)
+    hashes = np.empty((len(content) + len(documents)) // 2 + 1, dtype=np.uint64)
+    n_words = kernels.hash_words(
+        np.frombuffer(content, dtype=np.uint8), content_ptr, kinds_in(content), hashes, text_ptr
+    )
+    return hashes[:n_words], text_ptr

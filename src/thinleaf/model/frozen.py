@@ -235,6 +235,11 @@ class FrozenTree(FrozenModel):
         return self._predictor.packed
 
     @property
+    def predictor(self) -> PackedPredictor:
+        """What answers for checked rows, in numbers of classes."""
+        return self._predictor
+
+    @property
     def beam(self) -> int:
         """How many paths a row takes in a tree."""
         return self._beam

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy import ndarray  # looked up once: a prediction takes a microsecond
 
-from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    AnyArray,
+    IndexArray,
+    OffsetArray,
+)
 from thinleaf.arrays.files import ModelFileError
 from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import Rows, as_writable, dense_row, n_features_of, n_rows_of, sample
@@ -58,6 +67,16 @@ class PackedPredictor(Predictor):
         """Bytes of all arrays that prediction uses."""
         return self.packed.nbytes
 
+    @property
+    def table(self) -> OffsetArray:
+        """The table of addresses that kernels take; alive as long as the predictor."""
+        return self._table
+
+    @property
+    def several_paths(self) -> bool:
+        """Whether a row takes several paths: a beam, or a forest."""
+        return self._several is not None
+
     # -- one sample --------------------------------------------------------------------------------
 
     def top_class_one(self, x: Any, values: Any = None) -> int:
@@ -71,7 +90,7 @@ class PackedPredictor(Predictor):
         else:
             class_id = self._of_pairs(self._table, x, values)
         if class_id < 0:
-            self._fail(class_id, x)
+            self.fail(class_id, x)
         return class_id
 
     def top_k_one(self, x: Any, values: Any, k: int) -> tuple[IndexArray, AccumArray]:
@@ -83,7 +102,7 @@ class PackedPredictor(Predictor):
         else:
             status = kernels.top_k_of_pairs(self._table, x, values, ids, p)
         if status < 0:
-            self._fail(status, x)
+            self.fail(status, x)
         return ids, p
 
     # -- batches -----------------------------------------------------------------------------------
@@ -139,7 +158,7 @@ class PackedPredictor(Predictor):
         if not self.checked:
             for leaf in range(self.packed.n_leaves):
                 if not leaf_is_valid(self._table, leaf):
-                    self._fail(BAD_LEAF, None)
+                    self.fail(BAD_LEAF, None)
 
     # -- small steps -------------------------------------------------------------------------------
 
@@ -165,9 +184,10 @@ class PackedPredictor(Predictor):
                 )
                 status = min(pieces)
         if status < 0:
-            self._fail(status, rows)
+            self.fail(status, rows)
 
-    def _fail(self, status: int, x: Any) -> NoReturn:
+    def fail(self, status: int, x: Any) -> NoReturn:
+        """Raise the error that the status of a kernel stands for."""
         if status == WRONG_WIDTH:
             raise ValueError(f"x has {x.size} features, but the model expects {self.n_features}")
         if status == BAD_FEATURE:

@@ -143,7 +143,7 @@ class Recipe:
     def feature_name(self, feature: int) -> str:
         """Return what a feature is called in data files, or the term that it stands for."""
         if self.text is not None:
-            return self._terms[feature] if self.text.kind == "tfidf" else f"bucket {feature}"
+            return f"bucket {feature}" if self.text.kind == "hashing" else self._terms[feature]
         if self.layout is not None and self.layout.hashed:
             return f"bucket {feature}"
         counted_from_one = self.layout == Layout("libsvm", n_features=self.n_features)

@@ -1,48 +1,70 @@
 """Words and n-grams of texts: hashed, counted, and turned into feature ids, as fastText does.
 
-A text is bytes in which words are separated by spaces; texts end with a newline. The key of a word
-is its 64-bit FNV-1a hash, made even; that of an n-gram is its bucket, made odd. Keys are looked up
-in an open-addressed table.
+Words are found and hashed by the reader of all texts (:mod:`thinleaf.text.kernels.tokens`). The key
+of a word is its 64-bit FNV-1a hash, made even; that of an n-gram is its bucket, made odd: a bucket
+may stand for several n-grams, so keys are not those of exact terms. They are looked up in an
+open-addressed table.
 """
 
-# mypy: disable-error-code="no-any-return, return-value"
+# mypy: disable-error-code="no-any-return, no-untyped-def, no-untyped-call, return-value"
 
 from __future__ import annotations
 
 import numpy as np
 
 from thinleaf._dtypes import AnyArray, IndexArray, OffsetArray, ParamArray
-from thinleaf.kernels._jit import inlined, strict_kernel
+from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
 from thinleaf.labeltree.kernels.search import descend, search
+from thinleaf.text.kernels.grams import NGRAM
+from thinleaf.text.kernels.memory import address_of
+from thinleaf.text.kernels.tokens import read_words
 
-_SPACE, _NEWLINE = 32, 10
-_FNV_OFFSET = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
-_NGRAM = np.uint64(116049371)
 _EMPTY = np.uint64(0)
 
 
 @strict_kernel
-def hash_words(content: AnyArray, hashes: AnyArray, text_ptr: OffsetArray) -> int:
-    """Fill the hash of each word, and where each text's words begin; return their number."""
-    n_words, n_texts = 0, 0
-    inside = False
-    h = _FNV_OFFSET
-    for at in range(content.size):
-        c = content[at]
-        if c in (_SPACE, _NEWLINE):
-            if inside:
-                hashes[n_words] = h
-                n_words += 1
-                inside = False
-                h = _FNV_OFFSET
-            if c == _NEWLINE:
-                n_texts += 1
-                text_ptr[n_texts] = n_words
-        else:
-            h = (h ^ np.uint64(c)) * _FNV_PRIME
-            inside = True
+def hash_words(
+    content: AnyArray,
+    content_ptr: OffsetArray,
+    kinds: AnyArray,
+    hashes: AnyArray,
+    text_ptr: OffsetArray,
+) -> int:
+    """Fill the hash of each word, and where each text's words begin; return their number.
+
+    Parameters
+    ----------
+    content, content_ptr : ndarray
+        Texts in lower case, in UTF-8, and where each begins and ends.
+    kinds : ndarray of uint8
+        What each character is.
+    hashes, text_ptr : ndarray
+        To be filled: a text of n bytes has at most n // 2 + 1 words.
+    """
+    longest = 0
+    for text in range(content_ptr.size - 1):
+        longest = max(longest, content_ptr[text + 1] - content_ptr[text])
+    memory = np.empty(_memory_for(longest), dtype=np.int64)
+    n_words = 0
+    for text in range(content_ptr.size - 1):
+        begin, size = content_ptr[text], content_ptr[text + 1] - content_ptr[text]
+        hashes_at = hashes.ctypes.data + 8 * n_words
+        n_words += _hash_text(content.ctypes.data + begin, size, kinds, memory, hashes_at)
+        text_ptr[text + 1] = n_words
     return n_words
+
+
+@inlined
+def _memory_for(size):
+    """Return how many numbers of 64 bits the reader of a text of so many bytes needs."""
+    return size // 8 + 4 + size // 2 + 1
+
+
+@strict_part
+def _hash_text(text_at, size, kinds, memory, hashes_at):
+    spans_at = memory.ctypes.data
+    buffer_at = spans_at + 8 * (size // 2 + 1)
+    return read_words(text_at, size, kinds.ctypes.data, kinds.size, buffer_at, spans_at, hashes_at)
 
 
 @inlined
@@ -98,7 +120,7 @@ def add_terms(
                 if length == 1:
                     key = word_key(h)
                 else:
-                    h = h * _NGRAM + hashes[i + length - 1]
+                    h = h * NGRAM + hashes[i + length - 1]
                     key = ngram_key(h, buckets)
                 at = slot_of(key, keys)
                 if keys[at] == _EMPTY:
@@ -151,7 +173,7 @@ def find_terms(
                 if length == 1:
                     key = word_key(h)
                 else:
-                    h = h * _NGRAM + hashes[i + length - 1]
+                    h = h * NGRAM + hashes[i + length - 1]
                     key = ngram_key(h, buckets)
                 at = slot_of(key, keys)
                 if keys[at] != _EMPTY:
@@ -162,7 +184,8 @@ def find_terms(
 
 @strict_kernel
 def predict_text(
-    content: AnyArray,
+    content: bytes,
+    kinds: AnyArray,
     n_max: int,
     n_buckets: int,
     mean: bool,
@@ -175,12 +198,13 @@ def predict_text(
     children: IndexArray,
     depth: int,
 ) -> int:
-    """Return the most probable label of one text, which ends with a newline."""
+    """Return the most probable label of one text."""
     arity = children.shape[1]
     w = np.zeros(U.shape[1], dtype=np.float32)
-    hashes = np.empty(content.size // 2 + 1, dtype=np.uint64)
-    text_ptr = np.zeros(2, dtype=np.int64)
-    n_words = hash_words(content, hashes, text_ptr)
+    size = len(content)
+    hashes = np.empty(size // 2 + 1, dtype=np.uint64)
+    memory = np.empty(_memory_for(size), dtype=np.int64)
+    n_words = _hash_text(address_of(content), size, kinds, memory, hashes.ctypes.data)
     buckets = np.uint64(n_buckets)
     n_found = 0
     for i in range(n_words):
@@ -189,7 +213,7 @@ def predict_text(
             if length == 1:
                 key = word_key(h)
             else:
-                h = h * _NGRAM + hashes[i + length - 1]
+                h = h * NGRAM + hashes[i + length - 1]
                 key = ngram_key(h, buckets)
             at = slot_of(key, keys)
             if keys[at] != _EMPTY:

@@ -35,6 +35,7 @@ int32_at = _pointer_to(types.int32)
 int64_at = _pointer_to(types.int64)
 uint8_at = _pointer_to(types.uint8)
 uint16_at = _pointer_to(types.uint16)
+uint64_at = _pointer_to(types.uint64)
 
 
 def _half_to_float(typing_context, bits):

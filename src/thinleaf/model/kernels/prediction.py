@@ -109,7 +109,8 @@ def _class_of_row(table, x, several, sparse):
 
 
 @inlined
-def _class_of_pairs(table, idx, val, several):
+def class_of_pairs(table, idx, val, several):
+    """Return the class of one row of index and value pairs, or an error."""
     if not _in_range(table, idx, val):
         return np.int64(BAD_FEATURE)
     x = dense_of(table, idx, val)
@@ -133,7 +134,7 @@ def top_class_converted(table: OffsetArray, x: ParamArray) -> int:
 @strict_kernel
 def top_class_of_pairs(table: OffsetArray, idx: IndexArray, val: ParamArray) -> int:
     """Do as :func:`top_class` with a row of index and value pairs, in either layout."""
-    return _class_of_pairs(table, idx, val, None)
+    return class_of_pairs(table, idx, val, None)
 
 
 @strict_kernel
@@ -151,7 +152,7 @@ def mixed_class_converted(table: OffsetArray, x: ParamArray) -> int:
 @strict_kernel
 def mixed_class_of_pairs(table: OffsetArray, idx: IndexArray, val: ParamArray) -> int:
     """Do as :func:`top_class_of_pairs` with several paths."""
-    return _class_of_pairs(table, idx, val, True)
+    return class_of_pairs(table, idx, val, True)
 
 
 def single_row_kernels(several: bool, sparse: bool) -> tuple[Any, Any]:

@@ -1,0 +1,210 @@
+"""From a raw string to its label: microseconds of features and tree, one text and in batches.
+
+A tree of one path is trained on the training texts; its features are words, and what
+``choose_features`` takes. Beside it, if installed: fastText (hierarchical softmax), which reads raw
+lines, too. ``--rows`` is a rough run: it trains on so many rows, asks for others of the training
+part, and reads no test rows. ``--equality`` compares rows with those of scikit-learn's
+``TfidfVectorizer``, entry for entry, on the training texts of all sets. One thread;
+``thinleaf.measuring.latency`` is the clock.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from benchmarks._data import TEXT_SETS, available, read_tsv
+from benchmarks._report import arguments, table, write
+from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
+from thinleaf.measuring.latency import Latency, Stopwatch, batch_latency, single_latency
+from thinleaf.text import TextFeatures
+from thinleaf.text.choice import choose_features
+from thinleaf.text.direct import TextToClass
+
+SETS = ("icd10cm", "banking77", "bible_verse")
+N_SINGLE = 2000
+N_BATCH = 8000
+FIXED: dict[str, dict[str, Any]] = {
+    "bible_verse": {
+        "absent": "zero_one",
+        "router_l1": 0.001,
+        "leaf_l1": 0.001,
+        "tol": 1e-3,
+        "overlap": None,
+        "depth": 8,
+        "leaf_classes": 250,
+        "router_ridge": 0.01,
+        "leaf_ridge": 0.03,
+        "max_sweeps": 2,
+    }
+}
+"""Sets on which an adaptive tree would take too long."""
+
+
+def our_rows(
+    features: TextFeatures,
+    train: list[str],
+    y: np.ndarray,
+    test: list[str],
+    y_test: np.ndarray,
+    name: str,
+) -> list[list[Any]]:
+    """Return the figures of a tree on given features."""
+    with Stopwatch() as reading:
+        X = features.fit_transform(train)
+    clf = (
+        SoftmaxTreeClassifier(**FIXED[name], random_state=0)
+        if name in FIXED
+        else AdaptiveSoftmaxTreeClassifier(random_state=0)
+    )
+    with Stopwatch() as training:
+        model = clf.fit(X, y).freeze().with_beam(1)
+    direct = TextToClass(features, model.predictor)
+    one = [(text,) for text in test[:N_SINGLE]]
+    rows = [features.row_of(text) for (text,) in one]
+    many = test[:N_BATCH]
+    X_many = features.transform(many)
+    error = 100 * float(np.mean(model.predict(features.transform(test)) != y_test))
+    single = [
+        single_latency(features.row_of, one),
+        single_latency(model.predictor.top_class_one, rows),
+        single_latency(direct, one),
+    ]
+    batch = [
+        batch_latency(lambda: features.transform(many), len(many)),
+        batch_latency(lambda: model.predict(X_many), len(many)),
+        batch_latency(lambda: model.predict(features.transform(many)), len(many)),
+    ]
+    label = f"thinleaf, {features.kind}"
+    return [_line(name, label, error, single, batch, reading.seconds, training.seconds)]
+
+
+def _line(
+    name: str,
+    system: str,
+    error: float,
+    single: list[Latency],
+    batch: list[Latency],
+    reading: float,
+    training: float,
+) -> list[Any]:
+    figures = [f"{latency.median:.2f}" for latency in (*single, *batch)]
+    return [name, system, error, *figures, f"{single[-1].p99:.1f}", reading, training]
+
+
+def fasttext_rows(
+    train: list[str], y: np.ndarray, test: list[str], y_test: np.ndarray, name: str
+) -> list[list[Any]]:
+    """Return the figures of fastText, if it is installed: it has no features apart."""
+    if find_spec("fasttext") is None:
+        return []
+    import fasttext
+
+    names, ids = np.unique(y, return_inverse=True)
+    lines = [flat(text) for text in train]
+    with tempfile.TemporaryDirectory() as folder, Stopwatch() as training:
+        path = Path(folder) / "train.txt"
+        content = (f"__label__{i} {line}" for i, line in zip(ids, lines, strict=True))
+        path.write_text("".join(content), encoding="utf-8")
+        model = fasttext.train_supervised(
+            str(path), loss="hs", thread=1, wordNgrams=2, verbose=0, epoch=25, lr=0.5, dim=100,
+            bucket=200_000,
+        )  # fmt: skip
+    predict = model.f.predict
+
+    def one(line: str) -> Any:
+        return predict(line, 1, 0.0, "")
+
+    asked = [flat(text) for text in test]  # not timed
+    found = [one(line) for line in asked]
+    labels = np.array([names[int(f[0][1][9:])] if f else "" for f in found])
+    error = 100 * float(np.mean(labels != y_test))
+    many = asked[:N_BATCH]
+    single = single_latency(one, [(line,) for line in asked[:N_SINGLE]])
+    batch = batch_latency(lambda: [one(line) for line in many], len(many))
+    blank = ["", ""]
+    figures = [*blank, f"{single.median:.2f}", *blank, f"{batch.median:.2f}", f"{single.p99:.1f}"]
+    return [[name, "fastText hs", error, *figures, "", training.seconds]]
+
+
+def flat(text: str) -> str:
+    """Return a text as a line of fastText."""
+    return " ".join(text.lower().split()) + "\n"
+
+
+def equality(name: str, texts: list[str]) -> list[list[Any]]:
+    """Compare rows with scikit-learn's, and the time that they take."""
+    out = []
+    for kind in ("tfidf", "chars"):
+        with Stopwatch() as ours:
+            features = TextFeatures(kind)  # type: ignore[arg-type]
+            X = features.fit_transform(texts)
+        how: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": features.char_range}
+        if kind == "tfidf":
+            how = {"token_pattern": r"(?u)\b\w+\b", "ngram_range": features.ngram_range}
+        peer = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, min_df=2, **how)
+        with Stopwatch() as theirs:
+            Y = peer.fit_transform(texts)
+        if Y.shape[1] > features.n_features:  # they keep other terms of equal frequency
+            peer = TfidfVectorizer(
+                sublinear_tf=True, dtype=np.float32, vocabulary=features.feature_names(), **how
+            )
+            peer.idf_ = features.to_arrays()[0]["idf"]
+            Y = peer.transform(texts)
+        Y.sort_indices()
+        same = np.array_equal(X.indptr, Y.indptr) and np.array_equal(X.indices, Y.indices)
+        most = float(np.abs(X.data - Y.data).max()) if same else float("nan")
+        row = [name, kind, len(texts), "yes" if same else "no", most, ours.seconds, theirs.seconds]
+        print(row, flush=True)
+        out.append(row)
+    return out
+
+
+def main() -> None:
+    """Measure the sets that are there."""
+    parser = arguments(__doc__)
+    parser.add_argument("--sets", nargs="+", choices=TEXT_SETS)
+    parser.add_argument("--rows", type=int, help="train on so many rows: a rough run")
+    parser.add_argument("--equality", action="store_true", help="only compare rows, on all sets")
+    options = parser.parse_args()
+    lines: list[list[Any]] = []
+    equal: list[list[Any]] = []
+    for name in options.sets or (TEXT_SETS if options.equality else SETS):
+        if not available(options.data, name):
+            print(f"skipped: no {name} in {options.data}")
+            continue
+        y, train = read_tsv(options.data / name / "train.tsv.gz")
+        if options.equality:
+            equal += equality(name, train)
+            continue
+        if options.rows is None:
+            y_test, test = read_tsv(options.data / name / "test.tsv.gz")
+        else:
+            order = np.random.default_rng(0).permutation(y.size)
+            rows, others = np.split(order[: options.rows + N_BATCH], [options.rows])
+            y_test, test = y[others], [train[i] for i in others]
+            train, y = [train[i] for i in rows], y[rows]
+        chosen = choose_features(train, y, random_state=0).kind
+        for kind in dict.fromkeys(("tfidf", chosen)):
+            lines += our_rows(TextFeatures(kind), train, y, test, y_test, name)
+            print(lines[-1], flush=True)
+        lines += fasttext_rows(train, y, test, y_test, name)
+    if options.equality:
+        headers = ["set", "kind", "texts", "same entries", "largest difference", "s", "their s"]
+        head = "Rows beside those of scikit-learn's TfidfVectorizer, fit and transform:"
+        write("text_path", "Rows of texts", head, table(headers, equal), suffix="equality")
+        return
+    headers = [
+        "set", "system", "error %", "µs: row", "tree", "text to label", "in a batch: row", "tree",
+        "text to label", "p99 of one", "features s", "fit s",
+    ]  # fmt: skip
+    write("text_path", "From a raw text to its label", table(headers, lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Compiled readers of texts: words and characters, terms, rows, and classes."""
