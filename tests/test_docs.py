@@ -29,7 +29,17 @@ def read(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "docs/guide.md",
+        "docs/architecture.md",
+        "docs/data.md",
+        "docs/text.md",
+        "docs/text_features.md",
+    ],
+)
 def test_code_blocks_run_in_order(page, tmp_path, monkeypatch, capsys):
     """Blocks of a page share their names, as they would in one interpreter.
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from thinleaf.estimators import RecallTreeClassifier as RecallTreeClassifier
     from thinleaf.estimators import SoftmaxForestClassifier as SoftmaxForestClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
+    from thinleaf.estimators import TextClassifier as TextClassifier
     from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.labeltree.frozen import FrozenLabelTree as FrozenLabelTree
     from thinleaf.labeltree.label_tree import LabelTree as LabelTree
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from thinleaf.model.model_file import load as load
     from thinleaf.model.tree import Tree as Tree
     from thinleaf.model.tree import TreeError as TreeError
+    from thinleaf.text.frozen import FrozenTextTree as FrozenTextTree
     from thinleaf.warmup import warm_up as warm_up
 
 _EXPORTS = {
@@ -41,6 +43,7 @@ _EXPORTS = {
     "DoubleSamplingClassifier": "thinleaf.estimators",
     "FlatSoftmaxClassifier": "thinleaf.estimators",
     "FrozenLabelTree": "thinleaf.labeltree.frozen",
+    "FrozenTextTree": "thinleaf.text.frozen",
     "FrozenTree": "thinleaf.model.frozen",
     "LOMTreeClassifier": "thinleaf.estimators",
     "LabelTree": "thinleaf.labeltree.label_tree",
@@ -53,6 +56,7 @@ _EXPORTS = {
     "RecallTreeClassifier": "thinleaf.estimators",
     "SoftmaxForestClassifier": "thinleaf.estimators",
     "SoftmaxTreeClassifier": "thinleaf.estimators",
+    "TextClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.model.tree",
     "TreeError": "thinleaf.model.tree",
     "load": "thinleaf.model.model_file",
@@ -66,6 +70,7 @@ __all__ = [
     "DoubleSamplingClassifier",
     "FlatSoftmaxClassifier",
     "FrozenLabelTree",
+    "FrozenTextTree",
     "FrozenTree",
     "LOMTreeClassifier",
     "LabelTree",
@@ -78,6 +83,7 @@ __all__ = [
     "RecallTreeClassifier",
     "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
+    "TextClassifier",
     "Tree",
     "TreeError",
     "__version__",

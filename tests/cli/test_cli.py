@@ -18,12 +18,14 @@ from typer.testing import CliRunner, Result
 
 import thinleaf
 from tests.test_import import modules_after
+from tests.text_cases import made_texts
 from thinleaf import (
     AdaptiveSoftmaxTreeClassifier,
     LOMTreeClassifier,
     OnlineOneVsAllClassifier,
     RecallTreeClassifier,
     SoftmaxTreeClassifier,
+    TextClassifier,
 )
 from thinleaf.cli import app
 from thinleaf.cli import train as train_verb
@@ -32,7 +34,6 @@ from thinleaf.cli._output import Output, size, table, to_json
 from thinleaf.datasets import label_array, read_examples
 from thinleaf.measuring import metrics
 from thinleaf.model.frozen import FrozenTree
-from thinleaf.text.features import TextFeatures
 from thinleaf.text.recipe import Recipe
 
 QUICK = ["--max-sweeps", "2", "--jobs", "1", "--quiet"]
@@ -129,16 +130,23 @@ each_format = pytest.mark.parametrize("format", list(SUFFIX))
 def test_training_is_that_of_python(files, format):
     paths = files[format]
     examples = read_examples(paths["train"])
+    clf = tree = AdaptiveSoftmaxTreeClassifier(max_sweeps=2, random_state=0)
     if format in ("tsv", "fasttext"):
-        X = TextFeatures().fit(examples.texts).transform(examples.texts)
+        X = examples.texts
+        clf = TextClassifier(tree, random_state=0)
     else:
         X = examples.to_csr() if format == "vw" else examples.to_csr().toarray()
-    clf = AdaptiveSoftmaxTreeClassifier(max_sweeps=2, random_state=0)
     clf.fit(X, label_array(examples.labels))
-    model = thinleaf.load(paths["model"])
+    model, expected = thinleaf.load(paths["model"]), clf.freeze()
     assert model.packed.sparse == (format != "libsvm")
-    for name, array in clf.freeze().packed.arrays().items():
+    for name, array in expected.packed.arrays().items():
         np.testing.assert_array_equal(getattr(model.packed, name), array, err_msg=name)
+    assert set(model.sections) == {"input", *expected.sections}
+    for section, part in expected.sections.items():
+        assert model.sections[section].metadata == part.metadata
+        for name, array in part.arrays.items():
+            np.testing.assert_array_equal(model.sections[section].arrays[name], array)
+    clf = getattr(clf, "model_", clf)
     np.testing.assert_array_equal(model.labels, clf.classes_)
     assert model.summary["rows"] == 240
     assert model.summary["train_error"] == clf.history_[clf.best_round_]["train_error"]
@@ -261,9 +269,9 @@ def test_online_models(files, tmp_path, model, estimator):
     assert "256 examples  progressive loss" in result.stderr
     assert ", progressive loss " in result.stdout
     examples = read_examples(train_file)
-    X = TextFeatures().fit(examples.texts).transform(examples.texts)
-    estimator.fit(X, label_array(examples.labels))
     found = thinleaf.load(path)
+    X = found.input.features.transform(examples.texts)
+    estimator.fit(X, label_array(examples.labels))
     assert found.summary["progressive_loss"] == estimator.progressive_loss_
     np.testing.assert_array_equal(found.predict_proba(X), estimator.freeze().predict_proba(X))
     record = json.loads(done("evaluate", path, files["tsv"]["test"], "--json").stdout)
@@ -426,7 +434,7 @@ def test_a_forest(files, tmp_path):
     settings = ("--trees", 3, "--max-sweeps", 2, "--set", "bootstrap=True", "--set", "overlap=None")
     said = done("train", paths["train"], "-o", model, "--model", "forest", *settings, "--trainable")
     assert "3 trees with" in said.stdout
-    clf = thinleaf.load_estimator(model)
+    clf = thinleaf.load_estimator(model).model_
     assert clf.bootstrap
     assert clf.estimator.overlap is None
     assert [tree.max_sweeps for tree in clf.estimators_] == [2, 2, 2]
@@ -436,7 +444,7 @@ def test_a_forest(files, tmp_path):
     assert "batch µs a row" in done("inspect", model, paths["test"]).stdout
     fixed = ("--model", "forest", "--trees", 2, "--depth", 1, "--max-sweeps", 2)
     done("train", paths["train"], "-o", model, *fixed, "--trainable")
-    assert thinleaf.load_estimator(model).estimator.depth == 1
+    assert thinleaf.load_estimator(model).model_.estimator.depth == 1
 
 
 @pytest.mark.parametrize("format", ["libsvm", "tsv"])
@@ -553,7 +561,7 @@ def test_errors_of_parameters(files, tmp_path):
         ("train", "data", "-o", "model", "--set", "depth"),
         ("train", "data", "-o", "model", "--ngrams", "few"),
         ("train", "data", "-o", "model", "--model", "bush"),
-        ("train", "data", "-o", "model", "--format", "csv"),
+        ("train", "data", "-o", "model", "--format", "xml"),
         ("predict", "model", "--beam", "0"),
         ("predict", "model", "--top-k", "0"),
         ("evaluate", "model"),
@@ -766,3 +774,76 @@ def test_options_that_label_trees_do_not_have(tmp_path):
     for option in ("--beam", "--temperature"):
         assert "searched exactly" in wrong("predict", paths["model"], paths["test"], option, 2)
     assert "label tree" in wrong("bench", paths["model"], paths["test"])
+
+
+# -- when not to answer ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rejecting(tmp_path_factory) -> tuple[Path, Path]:
+    """Return a model of texts that has learned when to reject, and texts to ask it."""
+    directory = tmp_path_factory.mktemp("rejecting")
+    train, asked = directory / "train.tsv", directory / "asked.txt"
+    made, labels = made_texts(600)
+    train.write_text("".join(f"{y}\t{t}\n" for y, t in zip(labels, made, strict=True)))
+    asked.write_text("qwerty asdfgh\nmy card was stolen please help\n")
+    done("train", train, "-o", directory / "model", "--quiet", "--jobs", 1)
+    return directory / "model", asked
+
+
+def test_texts_are_rejected(rejecting):
+    model, asked = rejecting
+    ask = ("predict", model, asked, "--unlabelled", "--quiet", "--reject", 0.8)
+    assert done(*ask).stdout == "\ncard\n"
+    records = [json.loads(line) for line in done(*ask, "--json").stdout.splitlines()]
+    assert [record["label"] for record in records] == [None, "card"]
+    assert [record["rejected"] for record in records] == [True, False]
+    lines = done(*ask, "--proba").stdout.splitlines()
+    assert lines[0].startswith("\t")
+    assert lines[1].startswith("card\t")
+    records = [json.loads(x) for x in done(*ask, "--top-k", 2, "--json").stdout.splitlines()]
+    assert records[0] == {"line": 1, "labels": [], "rejected": True}
+    assert len(records[1]["labels"]) == 2
+    assert done(*ask, "--top-k", 2).stdout.splitlines()[0] == ""
+
+
+def test_rows_are_rejected_by_probability(rejecting, files):
+    model, asked = rejecting
+    texts = [line for line in asked.read_text().splitlines() if line]
+    p = thinleaf.load(model).predict_topk(texts, 1)[1][:, 0]
+    ask = ("predict", model, asked, "--unlabelled", "--quiet", "--min-proba")
+    limit = float((p[0] + p[1]) / 2)
+    assert done(*ask, limit).stdout == "\ncard\n"
+    rows = files["libsvm"]
+    lines = done("predict", rows["model"], rows["test"], "-q", "--min-proba", 0.999999).stdout
+    assert "" in lines.splitlines()
+
+
+def test_a_model_that_does_not_know_when_to_reject(rejecting, files, tmp_path):
+    rows = files["libsvm"]
+    assert "give --min-proba" in wrong("predict", rows["model"], rows["test"], "--reject", 0.9)
+    for option in ("--reject", "--min-proba"):
+        assert "above 0 and below 1" in wrong("predict", *rejecting, option, 1.5)
+    data = tmp_path / "train.tsv"
+    data.write_text("\n".join(lines_of("tsv", 400, 0)))
+    model = tmp_path / "model"
+    done("train", data, "-o", model, "--no-rejection", *QUICK)
+    assert "rejection" not in thinleaf.load(model).sections
+    done("train", data, "-o", model, *QUICK)
+    assert "rejection" in thinleaf.load(model).sections
+
+
+@pytest.mark.parametrize("kind", ["auto", "words", "tfidf", "chars", "both", "hashing"])
+def test_features_of_texts(files, tmp_path, kind):
+    path = tmp_path / "model"
+    done("train", files["tsv"]["train"], "-o", path, "--text", kind, "--no-rejection", *QUICK)
+    found = thinleaf.load(path).input.features.kind
+    assert found == {"words": "tfidf", "auto": found}.get(kind, kind)
+
+
+def test_features_that_are_set_are_not_chosen(files, tmp_path):
+    start = ("train", files["tsv"]["train"], "-o", tmp_path / "model", *QUICK)
+    done(*start, "--min-df", 3)
+    features = thinleaf.load(tmp_path / "model").input.features
+    assert (features.kind, features.min_df) == ("tfidf", 3)
+    assert "chooses features by the texts" in wrong(*start, "--text", "auto", "--min-df", 3)

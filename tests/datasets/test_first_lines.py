@@ -14,14 +14,14 @@ EVIDENT = {
     "csv": [
         ["cat,it purrs", "dog,it barks, and loudly", "cow,it moos"],
         ["it purrs,cat", "it barks, and loudly,dog", "it moos,cow"],
-        ["label,text", 'cat,"it purrs"', 'dog,"it barks, and loudly"'],
-        ["text,label", '"it purrs",cat', '"it barks, and loudly",dog'],
         ['"big cat","it purrs"', '"dog","it barks, and ""loudly"""', '"cow","it moos"'],
         ["5,0.1,0.25", "3,0.2,0.5", "4,0.5,1"],
     ],
-    "json": [
-        ['{"label": "cat", "text": "it purrs"}'],
+    "jsonl": [
         ['{"a": 1}', '{"a": {"b": [1]}}'],
+        ['{"label": "cat"}'],
+    ],
+    "json": [
         ["[", '  {"label": "cat"},'],
         ['[{"label": "cat"}, {"label": "dog"}]'],
     ],
@@ -113,10 +113,31 @@ def test_rows_of_features_say_what_the_file_looks_like():
         recipe.open(io.StringIO("1,2 3:1\n2,3 1:1\n4,5 1:1\n")).read_all()
 
 
-@pytest.mark.parametrize("format", ["csv", "json"])
-def test_a_format_that_cannot_be_told_but_is_evident(format):
-    with pytest.raises(DataFileError, match=f"none of .*, but looks like {format.upper()}: write"):
+@pytest.mark.parametrize(
+    ("format", "hint"), [("csv", "CSV; pass format"), ("json", "JSON: write one object a line")]
+)
+def test_a_format_that_cannot_be_told_but_is_evident(format, hint):
+    with pytest.raises(DataFileError, match=f"none of .*, but looks like {hint}"):
         read_examples(io.StringIO("\n".join(EVIDENT[format][0])))
+
+
+TABLES = [
+    ["label,text", 'cat,"it purrs"', 'dog,"it barks, and loudly"'],
+    ["text;label", '"it purrs";cat', '"it barks, and loudly";dog'],
+    ['{"label": "cat", "text": "it purrs"}', '{"label": "dog", "text": "it barks, and loudly"}'],
+]
+
+
+@pytest.mark.parametrize("lines", TABLES)
+@pytest.mark.parametrize("layout", [Layout("tsv"), None])
+def test_columns_that_are_evident_are_read(lines, layout):
+    recipe = Recipe(0, layout, raw=True)
+    examples = recipe.open(io.StringIO("\n".join(lines))).read_all()
+    assert examples.texts == ["it purrs", "it barks, and loudly"]
+    assert examples.labels == ["cat", "dog"]
+    assert len(read_examples(io.StringIO("\n".join(lines)))) == 2
+    stream = io.StringIO("\n".join(lines))  # whoever says so is believed
+    assert recipe.open(stream, format="tsv").read_all().texts == lines
 
 
 @pytest.mark.parametrize(
@@ -124,17 +145,43 @@ def test_a_format_that_cannot_be_told_but_is_evident(format):
     ["label\ttext", "Category\tText", "text\tlabel", "id\tlabel\ttext", "#class\tsentence",
      '"code"\t"description"'],
 )  # fmt: skip
-def test_a_header_is_no_example(tmp_path, header):
+def test_a_header_names_columns(tmp_path, header):
+    order = [name.strip('#"').lower() for name in header.split("\t")]
+    text_at = next(i for i, name in enumerate(order) if name in ("text", "sentence", "description"))
+    label_at = next(
+        i for i, name in enumerate(order) if name in ("label", "category", "class", "code")
+    )
+    rows = []
+    for label, text in (("cat", "it purrs"), ("dog", "it barks")):
+        cells = ["7"] * len(order)
+        cells[text_at], cells[label_at] = text, label
+        rows.append("\t".join(cells))
     path = tmp_path / "train.tsv"
-    path.write_text(f"\n{header}\ncat\tit purrs\ndog\tit barks\n")
-    with pytest.raises(DataFileError, match=r"train\.tsv:2: .* is a header.*: remove that line"):
-        read_examples(path)
-    with open_examples(path, on_error="skip") as reader:
-        assert reader.read_all().labels == ["cat", "dog"]
-    assert (reader.n_skipped, reader.n_blank) == (1, 1)
-    with pytest.raises(DataFileError, match="is a header"):
-        Recipe(0, Layout("tsv"), raw=True).open(path).read_all()
+    path.write_text("\n".join(["", header, *rows]) + "\n")
+    for read in (open_examples, Recipe(0, Layout("tsv"), raw=True).open):
+        with read(path) as reader:
+            examples = reader.read_all()
+        assert examples.labels == ["cat", "dog"]
+        assert examples.texts == ["it purrs", "it barks"]
+        assert examples.lines.tolist() == [3, 4]
+        assert reader.layout.format == "csv"
+        assert (reader.n_skipped, reader.n_blank) == (0, 1)
     assert len(read_examples(path, format="tsv")) == 3
+
+
+def test_a_header_that_comes_late_is_no_example():
+    class Arriving(io.BufferedIOBase):
+        pieces = iter([b"\n", b"label\ttext\n", b"cat\tit purrs\n", b""])
+
+        def read1(self, size: int = -1) -> bytes:
+            return next(self.pieces)
+
+    recipe = Recipe(0, Layout("tsv"), raw=True)
+    with (
+        recipe.open(LiveStream(Arriving())) as reader,
+        pytest.raises(DataFileError, match=r"<stdin>:2: .* is a header.*: give --format csv"),
+    ):
+        reader.read_all()
 
 
 def test_lines_that_are_no_header():

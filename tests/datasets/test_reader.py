@@ -237,6 +237,7 @@ def test_texts_and_rows_do_not_mix():
         ("a.ft", "fasttext"),
         ("a.fasttext", "fasttext"),
         ("a.tsv", "tsv"),
+        ("a.tsv.zst", "tsv"),
     ],
 )
 def test_the_name_tells_the_format(name, format, tmp_path):
@@ -582,7 +583,7 @@ def test_features_beyond_what_is_known():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("format", "csv"),
+        ("format", "xml"),
         ("format", None),
         ("zero_based", "yes"),
         ("hashed", None),
@@ -594,6 +595,12 @@ def test_features_beyond_what_is_known():
         ("n_features", 0),
         ("n_features", True),
         ("n_features", 2**31),
+        ("header", "yes"),
+        ("text_column", 0),
+        ("text_column", 1.5),
+        ("text_column", ["a", None, 0]),
+        ("label_column", -1),
+        ("feature_columns", [True]),
     ],
 )
 def test_settings(name, value):

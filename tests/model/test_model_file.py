@@ -61,7 +61,7 @@ def test_a_file_is_the_model(tmp_path, sparse, weights, kind):
     model = rich_model(
         sparse=sparse, weights=weights, labels=labels_of(kind), feature_names=NAMES, beam=2,
         summary={"a": [1, 2.5, None, True, {"é": "漢"}], "b": {}},
-        sections={"text": Section({"x": np.arange(6.0).reshape(2, 3)}, {"version": 1})},
+        sections={"notes": Section({"x": np.arange(6.0).reshape(2, 3)}, {"version": 1})},
     )  # fmt: skip
     again = reloaded(model, tmp_path / "model")
     assert_same_frozen(model, again)

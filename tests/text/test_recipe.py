@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +57,133 @@ def test_a_damaged_section_is_an_error(change):
     damaged = Section({}, dict(sections["input"].metadata) | change)
     with pytest.raises(ModelFileError, match="no valid recipe"):
         Recipe.of({"input": damaged}, 4)
+
+
+def test_what_has_no_columns_is_written_as_before():
+    """So that older versions can read it."""
+    metadata = text_recipe().sections()["input"].metadata
+    assert metadata == {
+        "version": 1, "format": "tsv", "zero_based": False, "hashed": False, "n_features": None,
+    }  # fmt: skip
+
+
+TABLE = Layout("csv", text_column=("title", "body"), label_column="kind")
+UNNAMED = Layout("csv", text_column=(2,), label_column=1, header=False)
+NUMBERS = Layout("parquet", n_features=2, feature_columns=("u", "v"), label_column="y")
+
+
+def table_recipe(layout: Layout) -> Recipe:
+    return Recipe(2, layout) if layout.feature_columns else Recipe(0, layout, raw=True)
+
+
+@pytest.mark.parametrize("layout", [TABLE, UNNAMED, NUMBERS, replace(TABLE, label_column=None)])
+def test_columns_come_back_from_their_section(layout):
+    recipe = table_recipe(layout)
+    section = recipe.sections()["input"]
+    assert section.metadata["version"] == 2
+    stored = Section({}, json.loads(json.dumps(dict(section.metadata))))
+    again = Recipe.of({"input": stored}, recipe.n_features, raw=recipe.raw)
+    assert again.layout == layout
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 1},
+        {"version": 3},
+        {"format": "tsv"},
+        {"text_column": []},
+        {"text_column": "title"},
+        {"text_column": ["title", 2]},
+        {"text_column": [None]},
+        {"feature_columns": ["u"]},
+        {"label_column": 1},
+        {"header": "yes"},
+        {"header": False},
+        {"header": False, "text_column": [0], "label_column": 1},
+        {"n_features": 2},
+        {"zero_based": 0},
+    ],
+)
+def test_damaged_columns_are_an_error(change):
+    metadata = json.loads(json.dumps(dict(table_recipe(TABLE).sections()["input"].metadata)))
+    with pytest.raises(ModelFileError, match="no valid recipe"):
+        Recipe.of({"input": Section({}, metadata | change)}, 0, raw=True)
+
+
+def test_a_model_of_a_table_reads_its_columns(tmp_path):
+    recipe = table_recipe(TABLE)
+    csv = "id,body,title\n7,made of oak,A chair\n"
+    for text, given in (
+        (csv, {}),
+        (csv, {"format": "csv"}),
+        (csv.replace(",", "\t"), {}),
+        ('{"title": "A chair", "body": "made of oak"}\n', {}),
+        ('{"title": "A chair", "body": "made of oak"}\n', {"format": "jsonl"}),
+        ("BODY;Title;kind\nmade of oak;A chair;\n", {}),
+    ):
+        examples = recipe.open(io.StringIO(text), **given).read_all()
+        assert (examples.texts, examples.labels) == (["A chair\nmade of oak"], [None])
+    for name in ("new.csv", "new.tsv"):
+        (tmp_path / name).write_text(csv if name == "new.csv" else csv.replace(",", "\t"))
+        assert recipe.open(tmp_path / name).read_all().texts == ["A chair\nmade of oak"]
+    assert recipe.open(io.StringIO(csv), labels="none").read_all().texts == ["A chair\nmade of oak"]
+    with pytest.raises(DataFileError, match=r":1: no column 'kind': the file has columns 'id'"):
+        recipe.open(io.StringIO(csv), labels="required")
+    with pytest.raises(DataFileError, match=r":1: no column 'title'"):
+        recipe.open(io.StringIO("text,kind\nx,y\n"), format="csv")
+    other = recipe.open(io.StringIO("text,kind\nx,y\n"), text_column="text").read_all()
+    assert (other.texts, other.labels) == (["x"], ["y"])
+    with pytest.raises(ValueError, match="takes no libsvm"):
+        recipe.open(io.StringIO("x 1:2\n"), format="libsvm")
+
+
+def test_a_model_of_a_table_also_reads_plain_texts():
+    recipe = table_recipe(TABLE)
+    for text in ("A chair, made of oak", "What is, say, title and body?", "chair"):
+        assert recipe.open(io.StringIO(text + "\n")).read_all().texts == [text]
+    assert recipe.open(io.StringIO("x\tchair\n")).read_all().labels == ["x"]
+    assert recipe.open(io.StringIO("x\tchair\n"), labels="none").read_all().texts == ["x\tchair"]
+    for text in ("name,colour\nx,y\n", "name;colour of it\nx;y\n"):
+        with pytest.raises(DataFileError, match="looks like a header, but has no columns 'title'"):
+            recipe.open(io.StringIO(text))
+        assert len(recipe.open(io.StringIO(text), format="tsv").read_all()) == 2
+    with pytest.raises(DataFileError, match=r"look like JSON, but .*give --format jsonl"):
+        recipe.open(io.StringIO('{"name": "x"}\n'))
+
+
+def test_a_model_of_a_table_without_names_reads_numbers_of_columns():
+    recipe = table_recipe(UNNAMED)
+    for given in ({}, {"format": "csv"}):
+        examples = recipe.open(io.StringIO("a,A chair,x\n"), **given).read_all()
+        assert (examples.texts, examples.labels) == (["A chair"], ["a"])
+    with pytest.raises(DataFileError, match="no column 2: the file has 1"):
+        recipe.open(io.StringIO("A chair\n"))
+
+
+def test_a_model_of_columns_of_numbers():
+    recipe = table_recipe(NUMBERS)
+    assert [recipe.feature_name(i) for i in range(2)] == ["u", "v"]
+    for text in ("v,id,u\n1,7,2\n", '{"v": 1, "u": 2}\n'):
+        rows = recipe.rows(recipe.open(io.StringIO(text)).read_all())
+        assert rows.toarray().tolist() == [[2.0, 1.0]]
+    with pytest.raises(ValueError, match="takes no tsv"):
+        recipe.open(io.StringIO("a\tb\n"), format="tsv")
+    with pytest.raises(DataFileError, match="no column 'u'"):
+        recipe.open(io.StringIO("v,w\n1,2\n"))
+
+
+@pytest.mark.parametrize("layout", [Layout("tsv"), Layout("fasttext"), None])
+def test_a_model_of_lines_reads_a_table_whose_columns_are_clear(layout, tmp_path):
+    recipe = Recipe(0, layout, raw=True)
+    path = tmp_path / "new.csv"
+    path.write_text("text,kind\nA chair,x\n")
+    assert recipe.open(path).read_all().texts == ["A chair"]
+    path.write_text("about,kind,more\nA chair,x,y\n")
+    with pytest.raises(DataFileError, match="has the texts is not clear: give --text-column"):
+        recipe.open(path)
+    examples = recipe.open(path, text_column="about", label_column="kind").read_all()
+    assert (examples.texts, examples.labels) == (["A chair"], ["x"])
 
 
 def test_text_features_must_fit_the_model():

@@ -32,7 +32,7 @@ def open_model(
     from thinleaf.text.recipe import Recipe
 
     model: FrozenModel = load(path, mapped=Path(path).stat().st_size > _COPIED)
-    recipe = Recipe.of(model.sections, model.n_features, raw=model.takes_texts)
+    recipe = Recipe.of_model(model)
     if beam is not None or temperature is not None:
         if not hasattr(model, "with_beam"):
             raise ValueError(
@@ -77,10 +77,33 @@ def row_batches(
         recipe.open(source(data), **options) as reader,
         output.progress(name_of(data), "rows") as advance,
     ):
+        note_columns(reader, output, recipe)
         for examples in reader:
             yield examples, recipe.rows(examples)
             advance(len(examples))
     note_left_out(reader, output)
+
+
+def note_columns(reader: ExampleReader, output: Output, recipe: Recipe | None = None) -> None:
+    """Say what is read from which columns, where that was not clear from the model.
+
+    Parameters
+    ----------
+    reader : ExampleReader
+    output : Output
+    recipe : Recipe, optional
+        Of the model, if there is one already.
+    """
+    own = None if recipe is None else recipe.layout
+    if reader.columns is None:
+        if own is not None and own.text_column:
+            wanted = ", ".join(map(repr, own.text_column))
+            output.note(f"{reader.name} has no columns, such as {wanted}: each line is a text")
+    elif own is None or (own.text_column, own.feature_columns) != (
+        reader.layout.text_column,
+        reader.layout.feature_columns,
+    ):
+        output.note(f"{reader.name}: {reader.columns.described()}")
 
 
 def note_left_out(reader: ExampleReader, output: Output) -> None:
@@ -110,6 +133,7 @@ def read_all(data: str, output: Output, **layout: Any) -> tuple[ExampleReader, E
         open_examples(source(data), labels="required", **layout) as reader,
         output.progress(f"reading {name_of(data)}", "rows") as advance,
     ):
+        note_columns(reader, output)
         batches = []
         for batch in reader:
             batches.append(batch)
@@ -121,7 +145,10 @@ def read_all(data: str, output: Output, **layout: Any) -> tuple[ExampleReader, E
 def prepare_rows(
     reader: ExampleReader, examples: Examples, text_settings: dict[str, Any], rows: str
 ) -> tuple[Recipe, Any]:
-    """Return how lines become rows, and the rows to train on, dense or sparse."""
+    """Return how lines become rows, and the rows to train on, dense or sparse.
+
+    Texts become rows here for label trees alone.
+    """
     from thinleaf.datasets import FeatureRows
     from thinleaf.text.recipe import Recipe
 

@@ -32,7 +32,7 @@ def prepare_texts(
     """Return how lines are read, and the texts as they are; ``--ngrams`` goes to the estimator."""
     from thinleaf.text.recipe import Recipe
 
-    low, high = settings["ngram_range"]
+    low, high = settings.get("ngram_range", (1, 2))
     if low != 1:
         raise ValueError("terms of a label tree begin with single words: --ngrams 1-HIGH")
     if estimator.ngrams == type(estimator)().ngrams:  # not given by --set

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
-Format: TypeAlias = Literal["libsvm", "vw", "fasttext", "tsv"]
+Format: TypeAlias = Literal["libsvm", "vw", "fasttext", "tsv", "csv", "jsonl", "parquet", "arrow"]
+AutoFormat: TypeAlias = Literal[
+    "auto", "libsvm", "vw", "fasttext", "tsv", "csv", "jsonl", "parquet", "arrow"
+]
 OnErrorChoice: TypeAlias = Literal["raise", "skip"]
 
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")]
 DataFile = Annotated[
-    str, typer.Argument(metavar="DATA", help="A data file, also gzip; - is standard input.")
+    str, typer.Argument(metavar="DATA", help="A data file, also gzip or zstd; - is standard input.")
 ]
 Beam = Annotated[
     int | None,
@@ -36,11 +39,39 @@ DataFormat = Annotated[
     typer.Option(
         help="Format of the data; texts may come in another one than that of the training. If "
         "given, first lines are not checked for being of another.",
-        show_default="the model's",
+        show_default="the model's, or told by the file",
+    ),
+]
+_TABLE: Final = "Columns of csv, jsonl, parquet, arrow"
+TextColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of the texts, by name or number from 1; repeat it to join several.",
+        show_default="as in training, else told by the file",
+        rich_help_panel=_TABLE,
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of the labels, by name or number from 1.",
+        show_default="as in training, else told by the file",
+        rich_help_panel=_TABLE,
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="csv: the first record names the columns.",
+        show_default="as in training, else told by the file",
+        rich_help_panel=_TABLE,
     ),
 ]
 OnError = Annotated[
-    OnErrorChoice, typer.Option(help="What to do about a line that cannot be read.")
+    OnErrorChoice, typer.Option(help="What to do about a line or record that cannot be read.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to standard output.")]
 

@@ -31,6 +31,9 @@ def bench_model(
     temperature: options.Temperature = None,
     jobs: options.Jobs = 1,
     format: options.DataFormat = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    header: options.Header = None,
     on_error: options.OnError = "raise",
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -46,12 +49,22 @@ def bench_model(
 
     output = Output(json, quiet)
     opened, recipe = open_model(model)
-    if opened.takes_texts or not hasattr(opened, "packed"):
+    if not hasattr(opened, "packed"):
         raise ValueError("bench model is about beams and weights of softmax trees, not label trees")
     frozen = cast("FrozenTree", opened)
     frozen = frozen.with_beam(frozen.beam, temperature=temperature)
     X, tokens, text_us = _read(
-        row_batches(recipe, data, output, format=format, labels="required", on_error=on_error),
+        row_batches(
+            recipe,
+            data,
+            output,
+            format=format,
+            labels="required",
+            on_error=on_error,
+            text_column=text_column or None,
+            label_column=label_column,
+            header=header,
+        ),
         limit,
     )
     ids = KnownLabels(frozen.labels).ids(tokens)

@@ -60,9 +60,11 @@ def compare(
     ] = 600.0,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random choices.")] = 0,
     format: Annotated[
-        Literal["auto", "libsvm", "vw", "fasttext", "tsv"],
-        typer.Option(help="By default told by the file."),
+        options.AutoFormat, typer.Option(help="By default told by the file.")
     ] = "auto",
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    header: options.Header = None,
     rows: Annotated[
         Literal["auto", "dense", "sparse"],
         typer.Option(help="How to train on rows of features, as in train."),
@@ -86,7 +88,14 @@ def compare(
 
     output = Output(json, quiet)
     entries = _entries(parameters, peers)
-    split = _read(data, test, held_out, seed, output, format=format, rows=rows, on_error=on_error)
+    columns = {
+        "text_column": text_column or None,
+        "label_column": label_column,
+        "header": "auto" if header is None else header,
+    }
+    split = _read(
+        data, test, held_out, seed, output, rows, format=format, on_error=on_error, **columns
+    )
     facts = _facts(split, data, test)
     results: list[Result] = []
 
@@ -187,10 +196,8 @@ def _read(
     held_out: float,
     seed: int,
     output: Output,
-    *,
-    format: str,
     rows: str,
-    on_error: Any,
+    **reading: Any,
 ) -> Split:
     """Return training and test part; features of texts are those of the training part."""
     import numpy as np
@@ -198,7 +205,7 @@ def _read(
     from thinleaf.datasets import TextRows, concatenate, label_array, label_kind, take
     from thinleaf.measuring import Split
 
-    reader, examples = read_all(data, output, format=format, on_error=on_error)
+    reader, examples = read_all(data, output, **reading)
     held: Examples
     if test is None:
         n_held = round(held_out * len(examples))
@@ -213,7 +220,9 @@ def _read(
         recipe, X = prepare_rows(reader, examples, {}, rows)
     else:
         recipe, X = prepare_rows(reader, examples, {}, rows)
-        with recipe.open(source(test), labels="required", on_error=on_error) as test_reader:
+        with recipe.open(
+            source(test), labels="required", on_error=reading["on_error"]
+        ) as test_reader:
             held = concatenate(list(test_reader))
         note_left_out(test_reader, output)
     kind = label_kind([*examples.labels, *held.labels])

@@ -24,6 +24,9 @@ def evaluate(
     beam: options.Beam = None,
     temperature: options.Temperature = None,
     format: options.DataFormat = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    header: options.Header = None,
     on_error: options.OnError = "raise",
     jobs: options.Jobs = 1,
     json: options.Json = False,
@@ -39,8 +42,9 @@ def evaluate(
     known = KnownLabels(frozen.labels)
     evaluation = Evaluation(frozen, min(top_k, frozen.n_classes), jobs)
     for examples, X in row_batches(
-        recipe, data, output, format=format, labels="required", on_error=on_error
-    ):
+        recipe, data, output, format=format, labels="required", on_error=on_error,
+        text_column=text_column or None, label_column=label_column, header=header,
+    ):  # fmt: skip
         evaluation.add(X, known.ids(examples.labels))
     record = evaluation.record()
     output.result(record, _text(record))

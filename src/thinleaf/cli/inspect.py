@@ -40,6 +40,9 @@ def inspect(
     beam: options.Beam = None,
     temperature: options.Temperature = None,
     format: options.DataFormat = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    header: options.Header = None,
     on_error: options.OnError = "raise",
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -58,8 +61,15 @@ def inspect(
     from thinleaf.model.file_parts import LABEL_TREE_FORMAT
     from thinleaf.text.recipe import KnownLabels
 
+    reading: dict[str, Any] = {
+        "format": format,
+        "on_error": on_error,
+        "text_column": text_column or None,
+        "label_column": label_column,
+        "header": header,
+    }
     if file_format(Path(model)) == LABEL_TREE_FORMAT and (beam, temperature) == (None, None):
-        _inspect_label_tree(model, data, output, leaves, classes, format=format, on_error=on_error)
+        _inspect_label_tree(model, data, output, leaves, classes, **reading)
         return
     opened, recipe = open_model(model, beam, temperature)
     frozen = cast("FrozenTree", opened)
@@ -67,7 +77,7 @@ def inspect(
     if data is not None:
         counts, known = LeafCounts(frozen), KnownLabels(frozen.labels)
         curve = ForestCurve(frozen) if frozen.n_trees > 1 else None
-        for examples, X in row_batches(recipe, data, output, format=format, on_error=on_error):
+        for examples, X in row_batches(recipe, data, output, **reading):
             labelled = np.array([label is not None for label in examples.labels])
             ids = known.ids(examples.labels)
             counts.add(X, ids, labelled)

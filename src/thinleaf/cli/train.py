@@ -15,6 +15,7 @@ from thinleaf.cli._estimator import given_parameters, make_estimator
 from thinleaf.cli._label_tree import check_options, prepare_texts
 from thinleaf.cli._output import Output, percent, size
 from thinleaf.cli._parameters import ModelChoice
+from thinleaf.cli._texts import hush, model_of, text_classifier, text_options
 
 if TYPE_CHECKING:
     from thinleaf.datasets.examples import Examples
@@ -147,13 +148,16 @@ def train(
         ),
     ] = None,
     format: Annotated[
-        Literal["auto", "libsvm", "vw", "fasttext", "tsv"],
+        options.AutoFormat,
         typer.Option(
             help="By default told by the file. If given, first lines are not checked for being of "
             "another, or a header.",
             rich_help_panel=_FILE,
         ),
     ] = "auto",
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    header: options.Header = None,
     rows: Annotated[
         Literal["auto", "dense", "sparse"],
         typer.Option(
@@ -191,30 +195,62 @@ def train(
     ] = None,
     on_error: options.OnError = "raise",
     text: Annotated[
-        Literal["tfidf", "hashing"] | None,
-        typer.Option(help="How texts become rows.", show_default="tfidf", rich_help_panel=_TEXT),
+        Literal["auto", "words", "chars", "both", "hashing", "tfidf"] | None,
+        typer.Option(
+            help="How texts become rows: words, characters within words, or both, weighted by "
+            "tf-idf; or hashes of words. auto lets the texts choose; tfidf is words.",
+            show_default="auto, or words with --ngrams, --min-df or --max-features",
+            rich_help_panel=_TEXT,
+        ),
     ] = None,
     ngrams: Annotated[
-        str, typer.Option(metavar="LOW-HIGH", help="Words in a term.", rich_help_panel=_TEXT)
-    ] = "1-2",
-    min_df: Annotated[
-        int,
+        str | None,
         typer.Option(
-            metavar="N", min=1, help="tfidf: texts that a term must be in.", rich_help_panel=_TEXT
+            metavar="LOW-HIGH",
+            help="Words in a term.",
+            show_default="1-2",
+            rich_help_panel=_TEXT,
         ),
-    ] = 2,
+    ] = None,
+    min_df: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Texts that a term must be in; not of hashes.",
+            show_default="2",
+            rich_help_panel=_TEXT,
+        ),
+    ] = None,
     max_features: Annotated[
-        int, typer.Option(metavar="N", min=1, help="tfidf: most terms.", rich_help_panel=_TEXT)
-    ] = 200_000,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Most terms; not of hashes.",
+            show_default="200000",
+            rich_help_panel=_TEXT,
+        ),
+    ] = None,
     buckets: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="N",
             min=1,
             help="hashing: number of features, a power of two.",
+            show_default="262144",
             rich_help_panel=_TEXT,
         ),
-    ] = 1 << 18,
+    ] = None,
+    rejection: Annotated[
+        bool,
+        typer.Option(
+            "--rejection/--no-rejection",
+            help="Find out when not to answer, for predict --reject: by a second fit to four "
+            "fifths of the texts.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = True,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -241,13 +277,13 @@ def train(
     given = given_parameters(model, settings, set_ or [], general={"n_jobs": jobs})
     if "beam" in given:
         raise ValueError("beam is not set by --set: give --beam")
-    text_settings = {
-        "kind": text or "tfidf",
-        "ngram_range": _ngram_range(ngrams),
-        "min_df": min_df,
-        "max_features": max_features,
-        "n_buckets": buckets,
-    }
+    text_settings = text_options(
+        text,
+        ngram_range=None if ngrams is None else _ngram_range(ngrams),
+        min_df=min_df,
+        max_features=max_features,
+        n_buckets=buckets,
+    )
     if model == "label-tree":
         check_options(width, temperature, weights, trainable)
     else:
@@ -255,7 +291,7 @@ def train(
     check_between("contraction", contraction, 1.0)
     check_between("validation_fraction", validation, 1.0)
     check_between("max_seconds", max_seconds)
-    if buckets.bit_count() != 1:
+    if buckets is not None and buckets.bit_count() != 1:
         raise ValueError(f"n_buckets must be a power of two, got {buckets}")
     check_jobs(jobs)
     check_inputs(data)
@@ -272,13 +308,23 @@ def train(
         hashed="auto" if hashed is None else hashed,
         n_features=n_features,
         on_error=on_error,
+        text_column=text_column,
+        label_column=label_column,
+        header="auto" if header is None else header,
     )
-    if text is not None and reader.layout.format in ("libsvm", "vw"):
+    if text is not None and not reader.layout.has_texts:
         raise ValueError(f"--text is for texts, but {reader.name} is a {reader.layout.format} file")
-    if model == "label-tree" and text is None and reader.layout.format not in ("libsvm", "vw"):
+    if model == "label-tree" and text is None and reader.layout.has_texts:
         recipe, X = prepare_texts(reader, examples, estimator, text_settings)
-    else:
+    elif model == "label-tree" or not reader.layout.has_texts:
         recipe, X = prepare_rows(reader, examples, text_settings, rows)
+    else:
+        from thinleaf.text.recipe import Recipe
+
+        recipe, X = Recipe(0, reader.layout), examples.texts  # type: ignore[union-attr]
+        estimator = text_classifier(
+            estimator, text_settings, random_state=seed, rejection=rejection
+        )
     from thinleaf.measuring.latency import Stopwatch
 
     with Stopwatch() as watch:
@@ -289,11 +335,11 @@ def train(
         "skipped_lines": reader.n_skipped,
         "fit_seconds": round(watch.seconds, 3),
     }
-    record |= _errors(estimator)
+    record |= _errors(model_of(estimator))
     frozen = _freeze(estimator, recipe, weights, trainable)
     if hasattr(frozen, "with_beam"):
         if width == "auto":
-            width, temperature = estimator._paths("auto")
+            width, temperature = model_of(estimator)._paths("auto")
         frozen = frozen.with_beam(width, temperature=temperature)
     frozen = frozen.with_summary(**record)
     frozen.save(output)
@@ -333,7 +379,7 @@ def _fit(estimator: Any, X: Any, examples: Examples, output: Output) -> bool:
 def _freeze(estimator: Any, recipe: Recipe, weights: Any, trainable: bool) -> FrozenModel:
     from thinleaf.estimators._base.storable import training_section
 
-    estimator.set_params(verbose=0)
+    hush(estimator)
     sections = recipe.sections()
     if trainable:
         sections["training"] = training_section(estimator)

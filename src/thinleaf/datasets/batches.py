@@ -1,16 +1,16 @@
-"""Examples as they come in, line by line, until a batch of them is taken."""
+"""Examples as they come in, one by one, until a batch of them is taken."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM
 from thinleaf.datasets.examples import Examples, FeatureRows, TextRows, offsets
-from thinleaf.datasets.formats import FEATURE_FORMATS, Labels, Layout, row_parser, text_parser
+from thinleaf.datasets.formats import Layout, RowParser, TextParser
 from thinleaf.datasets.lines import BadLine
 
 UnknownFeatures: TypeAlias = Literal["raise", "drop"]
@@ -21,8 +21,8 @@ class Batch(Protocol):
 
     n_dropped: int
 
-    def add(self, number: int, line: str) -> bool:
-        """Read a line; return whether it holds an example."""
+    def add(self, number: int, record: int, content: Any) -> bool:
+        """Read a line, or the fields of a record that begins there; return whether it has one."""
         ...
 
     def __len__(self) -> int: ...
@@ -33,9 +33,9 @@ class Batch(Protocol):
 
 
 class _RowBatch:
-    def __init__(self, layout: Layout, labels: Labels, unknown: UnknownFeatures) -> None:
+    def __init__(self, layout: Layout, parse: RowParser, unknown: UnknownFeatures) -> None:
         self.n_dropped = 0
-        self._parse = row_parser(layout, labels)
+        self._parse = parse
         self._base = 0 if layout.zero_based or layout.format == "vw" else 1
         self._fixed = layout.n_features
         self._n_features = layout.n_features or 0
@@ -50,9 +50,10 @@ class _RowBatch:
         self._labels: list[str | None] = []
         self._weights: list[float] = []
         self._numbers: list[int] = []
+        self._records: list[int] = []
 
-    def add(self, number: int, line: str) -> bool:
-        row = self._parse(line)
+    def add(self, number: int, record: int, content: Any) -> bool:
+        row = self._parse(content)
         if row is None:
             return False
         n_known = len(row.indices)
@@ -73,6 +74,7 @@ class _RowBatch:
         self._labels.append(row.label)
         self._weights.append(row.weight)
         self._numbers.append(number)
+        self._records.append(record)
         return True
 
     def __len__(self) -> int:
@@ -87,42 +89,50 @@ class _RowBatch:
             self._labels,
             np.array(self._weights, dtype=ACCUM),
             np.array(self._numbers, dtype=OFFSET),
+            np.array(self._records, dtype=OFFSET),
         )
         self._clear()
         return rows
 
 
 class _TextBatch:
-    def __init__(self, layout: Layout, labels: Labels) -> None:
+    def __init__(self, parse: TextParser) -> None:
         self.n_dropped = 0
-        self._parse = text_parser(layout, labels)
+        self._parse = parse
         self._clear()
 
     def _clear(self) -> None:
         self._texts: list[str] = []
         self._labels: list[str | None] = []
         self._numbers: list[int] = []
+        self._records: list[int] = []
 
-    def add(self, number: int, line: str) -> bool:
-        found = self._parse(line)
+    def add(self, number: int, record: int, content: Any) -> bool:
+        found = self._parse(content)
         if found is None:
             return False
         self._texts.append(found.text)
         self._labels.append(found.label)
         self._numbers.append(number)
+        self._records.append(record)
         return True
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def take(self) -> TextRows:
-        rows = TextRows(self._texts, self._labels, np.array(self._numbers, dtype=OFFSET))
+        numbers, records = (
+            np.array(found, dtype=OFFSET) for found in (self._numbers, self._records)
+        )
+        rows = TextRows(self._texts, self._labels, numbers, records)
         self._clear()
         return rows
 
 
-def new_batch(layout: Layout, labels: Labels, unknown_features: UnknownFeatures) -> Batch:
-    """Return an empty batch for lines of a layout."""
-    if layout.format in FEATURE_FORMATS:
-        return _RowBatch(layout, labels, unknown_features)
-    return _TextBatch(layout, labels)
+def new_batch(
+    layout: Layout, parse: RowParser | TextParser, unknown_features: UnknownFeatures
+) -> Batch:
+    """Return an empty batch for what a parser of a layout's lines or records reads."""
+    if layout.has_texts:
+        return _TextBatch(cast("TextParser", parse))
+    return _RowBatch(layout, cast("RowParser", parse), unknown_features)

@@ -1,6 +1,6 @@
 """What a data file becomes: sparse rows or texts, their labels and the lines that they are from.
 
-Plain data. How files are read is in ``files``; labels stay the tokens that the file has until
+Plain data. How files are read is in ``reader``; labels stay the tokens that the file has until
 :func:`label_array` has seen all of them.
 """
 
@@ -43,7 +43,9 @@ class FeatureRows:
     weights : ndarray of shape (n_rows,)
         The importance of each row, 1 unless the file says otherwise, float64.
     lines : ndarray of shape (n_rows,)
-        The number of each row's line, from 1, int64.
+        The number of each row's line, or of the first line of its record, from 1, int64.
+    records : ndarray of shape (n_rows,), optional
+        The number of each row's record, from 1, without a header; by default ``lines``.
     """
 
     indptr: IndexArray
@@ -53,6 +55,7 @@ class FeatureRows:
     labels: list[str | None]
     weights: AccumArray
     lines: OffsetArray
+    records: OffsetArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -74,12 +77,15 @@ class TextRows:
     labels : list of str or None
         The label of each text as it is written; None where the line has none.
     lines : ndarray of shape (n_rows,)
-        The number of each text's line, from 1, int64.
+        The number of each text's line, or of the first line of its record, from 1, int64.
+    records : ndarray of shape (n_rows,), optional
+        The number of each text's record, from 1, without a header; by default ``lines``.
     """
 
     texts: list[str]
     labels: list[str | None]
     lines: OffsetArray
+    records: OffsetArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -97,10 +103,11 @@ def concatenate(batches: Sequence[Examples]) -> Examples:
         If there are batches of both kinds, or more than 2³¹ - 1 stored entries.
     """
     lines = np.concatenate([batch.lines for batch in batches])
+    records = np.concatenate([record_numbers(batch) for batch in batches])
     labels = [label for batch in batches for label in batch.labels]
     texts = [batch for batch in batches if isinstance(batch, TextRows)]
     if len(texts) == len(batches):
-        return TextRows([text for batch in texts for text in batch.texts], labels, lines)
+        return TextRows([text for batch in texts for text in batch.texts], labels, lines, records)
     rows = [batch for batch in batches if isinstance(batch, FeatureRows)]
     if texts:
         raise ValueError("sparse rows and texts cannot be concatenated")
@@ -113,14 +120,21 @@ def concatenate(batches: Sequence[Examples]) -> Examples:
         labels,
         np.concatenate([batch.weights for batch in rows]),
         lines,
+        records,
     )
+
+
+def record_numbers(examples: Examples) -> OffsetArray:
+    """Return the number of each example's record, or of its line if those are the records."""
+    return examples.lines if examples.records is None else examples.records
 
 
 def take(examples: Examples, rows: AnyArray) -> Examples:
     """Return some of the examples, in the order given."""
     labels = [examples.labels[i] for i in rows]
+    records = record_numbers(examples)[rows]
     if isinstance(examples, TextRows):
-        return TextRows([examples.texts[i] for i in rows], labels, examples.lines[rows])
+        return TextRows([examples.texts[i] for i in rows], labels, examples.lines[rows], records)
     X = examples.to_csr()[rows]
     return FeatureRows(
         X.indptr.astype(INDEX),
@@ -130,6 +144,7 @@ def take(examples: Examples, rows: AnyArray) -> Examples:
         labels,
         examples.weights[rows],
         examples.lines[rows],
+        records,
     )
 
 

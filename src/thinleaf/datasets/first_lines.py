@@ -17,6 +17,7 @@ from typing import Final
 from thinleaf.datasets.formats import (
     FEATURE_FORMATS,
     TEXT_FORMATS,
+    Column,
     Format,
     Labels,
     Layout,
@@ -24,9 +25,12 @@ from thinleaf.datasets.formats import (
     without_comment,
 )
 from thinleaf.datasets.lines import BadLine, DataFileError, excerpt
+from thinleaf.datasets.tables.columns import has_columns, has_text, is_header, quoted
+from thinleaf.datasets.tables.dialect import DELIMITERS
 
 NAMES: Final = {
     "csv": "CSV",
+    "jsonl": "JSON",
     "json": "JSON",
     "libsvm": "LIBSVM",
     "vw": "Vowpal Wabbit",
@@ -48,14 +52,9 @@ _VW_VALUE = re.compile(r"[^\s:|]+:[+-]?[0-9.]+")
 # One word, a comma and no space, from either end of the line; "1,000 men" is a number.
 _LABEL_FIRST = re.compile(r"(?![0-9]{1,3},[0-9]{3}\b)[^\s,]+,(?=\S)")
 _LABEL_LAST = re.compile(r".*\S,[^\s,]+")
-_LABEL_NAMES: Final = frozenset(
-    ("label", "labels", "class", "classes", "category", "categories", "code", "target", "y")
-)
-_TEXT_NAMES: Final = frozenset(
-    ("text", "texts", "sentence", "document", "description", "content", "title", "review",
-     "message", "x")
-)  # fmt: skip
-_OTHER_NAMES: Final = frozenset(("id", "index", "weight", "split"))
+# What a name of a column may be: no sentence, and nothing that a blank begins or ends.
+_NAME = re.compile(r"[^\W\d][^\s,;|]{0,30}(?: [^\s,;|]{1,30}){0,2}")
+_CAN_BE_GIVEN: Final = (*TEXT_FORMATS, "csv", "jsonl")
 
 
 def refuse_other_format(name: str, lines: Sequence[str], layout: Layout, labels: Labels) -> None:
@@ -72,7 +71,7 @@ def refuse_other_format(name: str, lines: Sequence[str], layout: Layout, labels:
         return
     remedy = "write them so"
     if own not in FEATURE_FORMATS:
-        if found in TEXT_FORMATS:
+        if found in _CAN_BE_GIVEN:
             remedy = f"give --format {found}"
         remedy += f", or {_option(own)} to take them as they are"
     raise DataFileError(
@@ -100,10 +99,12 @@ def evident_format(lines: Sequence[str]) -> str | None:
     --------
     >>> from thinleaf.datasets.first_lines import evident_format
     >>> evident_format(['{"label": "cat", "text": "it purrs"}'])
-    'json'
+    'jsonl'
     >>> evident_format(["Fever, unspecified", "Pain {acute}, chronic", "Cough at 12:30"])
     """
-    if all(map(_is_json, lines)) or lines[0].strip() in ("[", "{", "[{"):
+    if all(map(_is_json, lines)):
+        return "jsonl" if all(line.lstrip().startswith("{") for line in lines) else "json"
+    if lines[0].strip() in ("[", "{", "[{"):
         return "json"
     if could_be("fasttext", lines):
         return "fasttext"
@@ -118,18 +119,57 @@ def evident_format(lines: Sequence[str]) -> str | None:
     return "csv" if _is_csv(lines) else None
 
 
+def has_header(lines: Sequence[str], columns: Sequence[Column] = ()) -> bool:
+    """Return whether the first line that is not blank names columns, whatever separates them.
+
+    Parameters
+    ----------
+    lines : sequence of str
+    columns : sequence of str or int
+        Names of which the line has all, if there are any; else well-known ones will do.
+    """
+    line = next((line for line in lines if line.strip()), "")
+    for delimiter in DELIMITERS:
+        names = [name.strip().strip('"') for name in line.split(delimiter)]
+        if len(names) > 1 and is_header(names):
+            return True
+        named = [column for column in columns if isinstance(column, str)]
+        if named and len(named) == len(columns) and has_columns(names, named):
+            return True
+    return False
+
+
+def has_keys(lines: Sequence[str], columns: Sequence[Column] = ()) -> bool:
+    """Return whether lines are JSON objects with some keys or, if none are given, with a text."""
+    lines = [line for line in lines if line.strip()]
+    if not lines or evident_format(lines) != "jsonl":
+        return False
+    keys = list(json.loads(lines[0]))
+    return all(column in keys for column in columns) if columns else has_text(keys)
+
+
+def refuse_missing_header(name: str, lines: Sequence[str], columns: Sequence[Column]) -> None:
+    """Raise :class:`DataFileError` if lines begin with a header that lacks columns.
+
+    Where lines may also be plain texts, it must look like nothing else; a tab may follow a label.
+    """
+    line = next((line for line in lines if line.strip()), "")
+    for delimiter in DELIMITERS.replace("\t", ""):
+        names = [name.strip('"') for name in line.split(delimiter)]
+        if len(names) > 1 and all(map(_NAME.fullmatch, names)):
+            raise DataFileError(
+                f"{name}: the first line looks like a header, but has no {quoted(columns)}: give "
+                f"--text-column (in Python, text_column), or {_option('tsv')} if lines are texts"
+            )
+
+
 def refuse_header(line: str, layout: Layout) -> None:
     """Raise :class:`BadLine` if the first line of tab-separated texts names its columns."""
-    names = {name.strip().strip('"').lower() for name in line.lstrip("#").split("\t")}
-    if (
-        layout.format == "tsv"
-        and names & _LABEL_NAMES
-        and names & _TEXT_NAMES
-        and names <= _LABEL_NAMES | _TEXT_NAMES | _OTHER_NAMES
-    ):
+    if layout.format == "tsv" and is_header(line.split("\t")):
         raise BadLine(
             f"{excerpt(line)} is a header, not an example",
-            f"remove that line, or give {_option('tsv')} if it is one",
+            f"give {_option('csv')} to read columns by their names, or {_option('tsv')} if it is "
+            "an example",
         )
 
 

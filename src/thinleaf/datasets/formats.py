@@ -1,4 +1,7 @@
-"""What one line of each format says. Lines come from ``lines``; ``files`` puts examples together.
+"""Formats and layouts of data files, and what one line says where a line is an example.
+
+Lines come from ``lines``, examples are put together in ``batches``; files with columns are read in
+``tables``.
 
 ========  ============================================================  =============
 format    a line                                                        an example is
@@ -23,19 +26,28 @@ from hashlib import blake2b
 from itertools import pairwise
 from math import isfinite
 from operator import lt
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.datasets.lines import BadLine, excerpt
 
-Format: TypeAlias = Literal["libsvm", "vw", "fasttext", "tsv"]
+Format: TypeAlias = Literal["libsvm", "vw", "fasttext", "tsv", "csv", "jsonl", "parquet", "arrow"]
+Column: TypeAlias = str | int
+"""The name of a column, or its number from 1."""
+
 Labels: TypeAlias = Literal["required", "optional", "none"]
 
 FEATURE_FORMATS: Final[tuple[Format, ...]] = ("libsvm", "vw")
 TEXT_FORMATS: Final[tuple[Format, ...]] = ("fasttext", "tsv")
-FORMATS: Final = FEATURE_FORMATS + TEXT_FORMATS
+LINE_FORMATS: Final = FEATURE_FORMATS + TEXT_FORMATS
+"""Those in which a line is an example, and nothing has a name."""
+
+TABLE_FORMATS: Final[tuple[Format, ...]] = ("csv", "jsonl", "parquet", "arrow")
+"""Those with named columns, of texts or of numbers."""
+
+FORMATS: Final = LINE_FORMATS + TABLE_FORMATS
 
 HASHED_FEATURES: Final = 1 << 18
 """The number of features that names are hashed to, unless another one is given."""
@@ -58,7 +70,7 @@ class Layout:
 
     Attributes
     ----------
-    format : {"libsvm", "vw", "fasttext", "tsv"}
+    format : {"libsvm", "vw", "fasttext", "tsv", "csv", "jsonl", "parquet", "arrow"}
     zero_based : bool
         LIBSVM: whether the first feature is 0, not 1.
     hashed : bool
@@ -66,12 +78,30 @@ class Layout:
         from 0, and all are of one namespace.
     n_features : int or None
         Of sparse rows, if that is fixed. It always is where names are hashed.
+    text_column : tuple of str or int
+        Of a table, the columns that texts are in, by name or, if there is no header, by number
+        from 1. Several become one text, a line each.
+    label_column : str, int or None
+        Of a table, the column of the labels.
+    feature_columns : tuple of str or int
+        Of a table of numbers, the columns that are features.
+    header : bool
+        Of a CSV file, whether its first record names the columns. Other tables name them always.
     """
 
     format: Format
     zero_based: bool = False
     hashed: bool = False
     n_features: int | None = None
+    text_column: tuple[Column, ...] = ()
+    label_column: Column | None = None
+    feature_columns: tuple[Column, ...] = ()
+    header: bool = True
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether examples are texts, not rows of features."""
+        return self.format not in FEATURE_FORMATS and not self.feature_columns
 
 
 class Row(NamedTuple):
@@ -90,17 +120,17 @@ class Text(NamedTuple):
     text: str
 
 
-RowParser: TypeAlias = Callable[[str], Row | None]
-TextParser: TypeAlias = Callable[[str], Text | None]
+RowParser: TypeAlias = Callable[[Any], Row | None]
+TextParser: TypeAlias = Callable[[Any], Text | None]
+"""What takes a line, or of a table the fields of a record."""
 
 
-def row_parser(layout: Layout, labels: Labels) -> RowParser:
-    """Return what reads lines of a format with features."""
-    return VwParser(layout, labels) if layout.format == "vw" else LibsvmParser(layout, labels)
-
-
-def text_parser(layout: Layout, labels: Labels) -> TextParser:
-    """Return what reads lines of a format with texts."""
+def line_parser(layout: Layout, labels: Labels) -> RowParser | TextParser:
+    """Return what reads lines of a format in which each is an example."""
+    if layout.format == "libsvm":
+        return LibsvmParser(layout, labels)
+    if layout.format == "vw":
+        return VwParser(layout, labels)
     return FasttextParser(labels) if layout.format == "fasttext" else TsvParser(labels)
 
 
@@ -148,7 +178,7 @@ class LibsvmParser:
 
     def _numbers(self, text: str) -> tuple[list[int], list[float]]:
         items = text.split()
-        if not _is_plain(text) and not all(map(_IS_ITEM.fullmatch, items)):
+        if not is_plain(text) and not all(map(_IS_ITEM.fullmatch, items)):
             raise _bad_item(items)
         try:
             pairs = [item.split(":") for item in items]
@@ -320,7 +350,7 @@ def _vw_pairs(items: list[str]) -> tuple[list[str], list[float]]:
     names = [name for name, _, _ in pairs]
     if not all(names):
         raise BadLine(f"feature {excerpt(items[names.index('')])} has no name", "write name:value")
-    plain = _is_plain("".join([value for _, _, value in pairs]))
+    plain = is_plain("".join([value for _, _, value in pairs]))
     try:
         values = [float(value) if colon else 1.0 for _, colon, value in pairs]
     except ValueError:
@@ -340,7 +370,7 @@ def _hash(namespace: str, name: str) -> int:
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "little")
 
 
-def _is_plain(numbers: str) -> bool:
+def is_plain(numbers: str) -> bool:
     """Return whether numbers have no underscores or foreign digits, which Python would read."""
     return numbers.isascii() and "_" not in numbers
 

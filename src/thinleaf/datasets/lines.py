@@ -1,4 +1,4 @@
-"""From a file or a stream to numbered lines: gzip, byte order marks, line ends, UTF-8.
+"""From a file or a stream to numbered lines: byte order marks, line ends, UTF-8.
 
 What a line says is for ``formats``. An error that concerns one line is a :class:`BadLine`, which a
 reader may skip; one that concerns what follows, such as a gzip file that is cut short, is a
@@ -7,12 +7,11 @@ reader may skip; one that concerns what follows, such as a gzip file that is cut
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-import zlib
 from collections.abc import Iterator
 from typing import IO, Any, Final, TypeAlias, cast
+
+from thinleaf.datasets.compressed import DamagedError, open_bytes
 
 Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 """A path, or a file object of text or bytes that is open for reading."""
@@ -20,7 +19,6 @@ Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 MAX_LINE: Final = 1 << 26
 """Characters or bytes of the longest line: whatever has longer ones is no file of examples."""
 
-_GZIP = b"\x1f\x8b"
 _BOM = "\ufeff"
 _EXCERPT = 60
 
@@ -50,8 +48,9 @@ class Lines:
     Parameters
     ----------
     source : path or file object
-        A path may be of a gzip file, whatever its name. A file object is read from where it stands
-        and not closed; one of bytes, such as ``sys.stdin.buffer``, does not depend on the locale.
+        A path may be of a gzip or zstd file, whatever its name. A file object is read from where it
+        stands and not closed; one of bytes, such as ``sys.stdin.buffer``, does not depend on the
+        locale.
 
     Attributes
     ----------
@@ -62,7 +61,7 @@ class Lines:
     def __init__(self, source: Source) -> None:
         if isinstance(source, str | os.PathLike):
             self.name = os.fspath(source)
-            self._file: Any = _open(self.name)
+            self._file: Any = open_bytes(self.name)
             self._own = True
         else:
             name = getattr(source, "name", None)
@@ -94,10 +93,9 @@ class Lines:
     def _read(self) -> str | bytes:
         try:
             return cast("str | bytes", self._file.readline(MAX_LINE + 1))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except DamagedError as error:
             raise DataFileError(
-                f"{self.name}:{self._number + 1}: the gzip data is damaged or cut short here or in "
-                f"the lines that follow ({error}): fetch or compress the file again"
+                f"{self.name}:{self._number + 1}: {error}: fetch or compress the file again"
             ) from error
         except UnicodeDecodeError as error:
             raise DataFileError(
@@ -146,26 +144,3 @@ def _strip(number: int, line: str) -> str:
 def excerpt(text: str) -> str:
     """Return the beginning of a text, quoted, for a message."""
     return repr(text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…")
-
-
-def _open(path: str) -> IO[bytes]:
-    file = open(path, "rb")  # noqa: SIM115  - Lines closes it
-    try:
-        if not file.peek(len(_GZIP)).startswith(_GZIP):
-            return file
-    except BaseException:
-        file.close()
-        raise
-    return _GzipReader(file)
-
-
-class _GzipReader(io.BufferedReader):
-    """The lines of a gzip file; closing it closes the file, too."""
-
-    def __init__(self, file: io.BufferedReader) -> None:
-        super().__init__(gzip.GzipFile(fileobj=file))
-        self._compressed = file
-
-    def close(self) -> None:
-        super().close()
-        self._compressed.close()

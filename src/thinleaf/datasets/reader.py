@@ -1,31 +1,37 @@
-"""Data files for training and prediction: LIBSVM, VW, fastText and TSV, plain or gzip, or a stream.
+"""Data files for training and prediction, plain or compressed, or a stream.
 
-One line is one example. :func:`open_examples` gives batches in bounded memory,
-:func:`read_examples` everything at once. What a line says is in ``formats``, how a layout is found
-in ``detect``, what comes out in ``examples``. Features of texts are made elsewhere.
+LIBSVM, VW, fastText and TSV files have an example a line; CSV, JSON lines, Parquet and Arrow files
+have columns. :func:`open_examples` gives batches in bounded memory, :func:`read_examples`
+everything at once. What a line says is in ``formats``, what a record says in ``tables``, how a
+layout is found in ``detect``, what comes out in ``examples``. Features of texts are made elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from thinleaf.arrays.checks import is_whole
 from thinleaf.datasets.batches import UnknownFeatures, new_batch
-from thinleaf.datasets.detect import Auto, find_layout, is_decided
+from thinleaf.datasets.detect import Asked, Auto
 from thinleaf.datasets.examples import Examples, concatenate
-from thinleaf.datasets.first_lines import refuse_header, refuse_other_format
-from thinleaf.datasets.formats import FORMATS, MAX_INDEX, Format, Labels, Layout
-from thinleaf.datasets.lines import BadLine, DataFileError, Lines, Source, decode, excerpt, readable
+from thinleaf.datasets.feeds import Feed, open_feed
+from thinleaf.datasets.formats import (
+    FORMATS,
+    MAX_INDEX,
+    Column,
+    Format,
+    Labels,
+    RowParser,
+    TextParser,
+)
+from thinleaf.datasets.lines import BadLine, DataFileError, Source
+from thinleaf.datasets.tables.columns import Columns, Wanted
 
 OnError: TypeAlias = Literal["raise", "skip"]
 
 BATCH_SIZE: Final = 4096
-_SAMPLE_LINES = 1000
-_CHECKED_LINES = 20
-_SAMPLE_LENGTH = 1 << 22
 _KEPT_MESSAGES = 10
 
 
@@ -38,43 +44,42 @@ class ExampleReader:
         What messages call the file.
     layout : Layout
         How the file is read, with everything decided that was ``"auto"``.
+    columns : Columns or None
+        Of a table, the columns that are read.
     n_rows : int
         Examples so far.
     n_blank : int
         Lines without an example so far: blank ones, and those with nothing but a comment.
     n_skipped : int
-        Lines so far that could not be read.
+        Lines, or records of a table, so far that could not be read.
     skipped : list of str
         What is wrong with the first ten of them.
     """
 
     def __init__(
         self,
-        lines: Lines,
-        first_lines: list[tuple[int, str | bytes]],
-        layout: Layout,
-        labels: Labels,
+        feed: Feed,
+        parse: RowParser | TextParser,
         on_error: OnError,
         unknown_features: UnknownFeatures,
         batch_size: int,
         empty_batches: bool,
-        check_header: bool,
     ) -> None:
-        self.name = lines.name
-        self.layout = layout
+        self.name = feed.name
+        self.layout = feed.layout
+        self.columns: Columns | None = feed.columns
         self.n_rows = 0
         self.n_blank = 0
         self.n_skipped = 0
         self.skipped: list[str] = []
-        self._lines = lines
-        self._to_read = chain(first_lines, lines)
-        self._n_first = len(first_lines)
+        self._feed = feed
+        self._items = iter(feed)
+        self._n_items = 0
         self._on_error = on_error
         self._batch_size = batch_size
         self._empty_batches = empty_batches
-        self._check_header = check_header
         self._ended = False
-        self._batch = new_batch(layout, labels, unknown_features)
+        self._batch = new_batch(feed.layout, parse, unknown_features)
         self._failure: DataFileError | None = None
 
     @property
@@ -84,7 +89,7 @@ class ExampleReader:
 
     @property
     def n_lines(self) -> int:
-        """Lines so far."""
+        """Lines so far, or records of a table without its header."""
         return self.n_rows + self.n_blank + self.n_skipped
 
     def __iter__(self) -> Iterator[Examples]:
@@ -110,24 +115,20 @@ class ExampleReader:
         return concatenate(list(self))
 
     def _fill(self) -> None:
-        for number, raw in self._to_read:
+        for number, raw in self._items:
+            self._n_items += 1
             self._read(number, raw)
-            waiting = number >= self._n_first and self._lines.idle
             has_some = len(self._batch) > 0 or self._empty_batches
-            if len(self._batch) == self._batch_size or (waiting and has_some):
+            if len(self._batch) == self._batch_size or (has_some and self._feed.idle):
                 return
         self._ended = True
 
-    def _read(self, number: int, raw: str | bytes) -> None:
+    def _read(self, number: int, raw: Any) -> None:
         try:
-            line = decode(number, raw)
-            if self._check_header and line.strip():
-                self._check_header = False
-                refuse_header(line, self.layout)
-            self.n_blank += not self._batch.add(number, line)
+            content = self._feed.content(number, raw)
+            self.n_blank += not self._batch.add(number, self._n_items, content)
         except BadLine as error:
-            line = excerpt(readable(number, raw))
-            message = f"{self.name}:{number}: {error}; the line is {line}"
+            message = f"{self.name}:{number}: {error}; {self._feed.shown(number, raw)}"
             if self._on_error == "raise":
                 raise DataFileError(message) from error
             self.n_skipped += 1
@@ -147,7 +148,7 @@ class ExampleReader:
 
     def close(self) -> None:
         """Close the file, unless it was given open."""
-        self._lines.close()
+        self._feed.close()
 
     def __enter__(self) -> ExampleReader:
         return self
@@ -174,17 +175,25 @@ def open_examples(
     batch_size: int = BATCH_SIZE,
     empty_batches: bool = False,
     check_lines: bool | None = None,
+    text_column: Column | Sequence[Column] | None = None,
+    label_column: Column | None = None,
+    feature_columns: Sequence[Column] | None = None,
+    header: bool | Auto = "auto",
+    default_format: Format | None = None,
 ) -> ExampleReader:
     r"""Open a data file to read it in batches.
 
     Parameters
     ----------
     source : path or file object
-        A file, which may be compressed with gzip, or an open stream of text or bytes, such as
-        ``sys.stdin.buffer``. Text is UTF-8. A stream is not closed.
-    format : {"auto", "libsvm", "vw", "fasttext", "tsv"}
+        A file, which may be compressed with gzip or zstd, or an open stream of text or bytes, such
+        as ``sys.stdin.buffer``. Text is UTF-8. A stream is not closed.
+    format : {"auto", "libsvm", "vw", "fasttext", "tsv", "csv", "jsonl", "parquet", "arrow"}
         By default what the name says (``.svm``, ``.libsvm``, ``.svmlight``, ``.vw``, ``.ft``,
-        ``.fasttext``, ``.tsv``, each also with ``.gz``), else what the first 1,000 lines can be.
+        ``.fasttext``, ``.tsv``, ``.csv``, ``.jsonl``, ``.ndjson``, each also with ``.gz`` or
+        ``.zst``; ``.parquet``, ``.pq``, ``.arrow``, ``.feather``, ``.ipc``), else what the first
+        1,000 lines can be. A TSV file with a header such as ``label``, tab, ``text`` is read as
+        CSV. Parquet and Arrow files need the extra ``arrow``, and so does zstd before Python 3.14.
     zero_based : bool or "auto"
         LIBSVM: whether the first feature is 0, not 1. By default it is if the first 1,000 lines
         have a feature 0; else a later one is an error.
@@ -197,8 +206,9 @@ def open_examples(
     labels : {"required", "optional", "none"}
         Whether a line must have a label, may have one, or has none. With "optional", the label is
         missing if a LIBSVM line begins with ``index:value``, a VW line has no word before its bar
-        other than a tag, a fastText line no ``__label__``, a TSV line no tab or nothing before it.
-        With "none", the whole line is features or text.
+        other than a tag, a fastText line no ``__label__``, a TSV line no tab or nothing before it;
+        of a table, if the field is empty, or there is no such column. With "none", the whole line
+        is features or text.
     on_error : {"raise", "skip"}
         What to do about a line that cannot be read. Skipped ones are counted and described in the
         reader. A file that ends too early is always an error.
@@ -214,13 +224,29 @@ def open_examples(
     check_lines : bool, optional
         Whether to refuse a file whose first lines are evidently of another format, and a first line
         that is evidently a header. By default if ``format`` is "auto".
+    text_column : str, int or sequence of these, optional
+        The column of the texts, by its name or its number from 1: of a CSV, Parquet or Arrow file
+        a column, of a JSON line a key. Several become one text, a line each. By default a column
+        with a well-known name such as ``text``, or that which is left.
+    label_column : str or int, optional
+        The column of the labels; by default one with a well-known name such as ``label``, or that
+        which is left.
+    feature_columns : sequence of str or int, optional
+        Columns of numbers, to be read as rows of features. By default, if no column is evidently
+        one of texts, all but the labels if those have numbers only.
+    header : bool or "auto"
+        CSV: whether the first record names the columns. By default it does, unless it looks like an
+        example: two of its fields are the same, one is a number, or also in a later record.
+    default_format : str, optional
+        The format if neither the name nor the first lines say one; columns are then of use only
+        where the file turns out to have them.
 
     Returns
     -------
     ExampleReader
         An iterator over batches, to use once, and in a ``with`` statement: :class:`FeatureRows` of
-        LIBSVM and VW files, :class:`TextRows` of fastText and TSV files. Blank lines are passed
-        over; rows know their line.
+        LIBSVM and VW files and of tables of numbers, :class:`TextRows` of all others. Blank lines
+        are passed over; rows know their line.
 
     Raises
     ------
@@ -244,6 +270,16 @@ def open_examples(
     >>> batches[0].to_csr().toarray()
     array([[0.5, 0. , 2. ],
            [0. , 1. , 0. ]], dtype=float32)
+
+    A table, in which a field may have commas and line breaks:
+
+    >>> table = 'id,title,kind\n1,"Lamp, red",lamp\n2,"Chair\nof oak",chair\n'
+    >>> with open_examples(
+    ...     io.StringIO(table), format="csv", text_column="title", label_column="kind"
+    ... ) as reader:
+    ...     rows = reader.read_all()
+    >>> rows.texts, rows.labels, rows.lines.tolist()
+    (['Lamp, red', 'Chair\nof oak'], ['lamp', 'chair'], [2, 3])
     """
     _check_choice("format", format, ("auto", *FORMATS))
     _check_choice("zero_based", zero_based, ("auto", False, True))
@@ -254,26 +290,21 @@ def open_examples(
     _check_count("batch_size", batch_size, MAX_INDEX)
     if n_features is not None:
         _check_count("n_features", n_features, MAX_INDEX + 1)
-    if check_lines is None:
-        check_lines = format == "auto"
-    lines = Lines(source)
-    try:
-        first_lines: list[tuple[int, str | bytes]] = []
-        if not is_decided(lines.name, format, zero_based, hashed):
-            first_lines = _first_lines(lines, _SAMPLE_LINES)
-        elif check_lines:
-            first_lines = _first_lines(lines, _CHECKED_LINES, wait=False)
-        sample = [readable(number, raw) for number, raw in first_lines]
-        layout = find_layout(lines.name, sample, format, zero_based, hashed, n_features)
-        if check_lines:
-            refuse_other_format(lines.name, sample[:_CHECKED_LINES], layout, labels)
-    except BaseException:
-        lines.close()
-        raise
-    return ExampleReader(
-        lines, first_lines, layout, labels, on_error, unknown_features, batch_size,
-        empty_batches, check_lines and labels != "none",
-    )  # fmt: skip
+    _check_choice("header", header, ("auto", False, True))
+    wanted = Wanted(
+        _columns("text_column", text_column),
+        _column("label_column", label_column),
+        _columns("feature_columns", feature_columns),
+        header,
+    )
+    if wanted.text and wanted.features:
+        raise ValueError("give text_column or feature_columns, not both")
+    check_lines = format == "auto" if check_lines is None else check_lines
+    feed, parse = open_feed(
+        source,
+        Asked(format, zero_based, hashed, n_features, labels, check_lines, default_format, wanted),
+    )
+    return ExampleReader(feed, parse, on_error, unknown_features, batch_size, empty_batches)
 
 
 def read_examples(
@@ -284,6 +315,10 @@ def read_examples(
     hashed: bool | Auto = "auto",
     n_features: int | None = None,
     labels: Labels = "required",
+    text_column: Column | Sequence[Column] | None = None,
+    label_column: Column | None = None,
+    feature_columns: Sequence[Column] | None = None,
+    header: bool | Auto = "auto",
 ) -> Examples:
     r"""Read a whole data file, each line of which must be readable.
 
@@ -311,20 +346,30 @@ def read_examples(
         hashed=hashed,
         n_features=n_features,
         labels=labels,
+        text_column=text_column,
+        label_column=label_column,
+        feature_columns=feature_columns,
+        header=header,
     ) as reader:
         return reader.read_all()
 
 
-def _first_lines(lines: Lines, limit: int, *, wait: bool = True) -> list[tuple[int, str | bytes]]:
-    """Return the first lines; of a live stream, without ``wait``, those that arrive together."""
-    found = []
-    length = 0
-    for number, raw in lines:
-        found.append((number, raw))
-        length += len(raw)
-        if len(found) == limit or length > _SAMPLE_LENGTH or (lines.idle and not wait):
-            break
-    return found
+def _columns(name: str, given: Column | Sequence[Column] | None) -> tuple[Column, ...]:
+    if given is None:
+        return ()
+    if isinstance(given, str) or is_whole(given):
+        given = (given,)  # type: ignore[assignment]
+    if not isinstance(given, Sequence):
+        raise ValueError(f"{name} must be names or numbers of columns, got {given!r}")
+    return tuple(column for one in given if (column := _column(name, one)) is not None)
+
+
+def _column(name: str, given: Any) -> Column | None:
+    if given is None or isinstance(given, str):
+        return given
+    if not is_whole(given) or given < 1:
+        raise ValueError(f"{name} must be a name, or a number from 1, got {given!r}")
+    return int(given)
 
 
 def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:

@@ -13,6 +13,7 @@ from thinleaf.estimators.one_vs_all import OneVsAllClassifier
 from thinleaf.estimators.online_one_vs_all import OnlineOneVsAllClassifier
 from thinleaf.estimators.recall_tree import RecallTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
+from thinleaf.estimators.text_classifier import TextClassifier
 
 STORABLE = (
     "AdaptiveSoftmaxTreeClassifier",
@@ -23,6 +24,7 @@ STORABLE = (
     "RecallTreeClassifier",
     "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
+    "TextClassifier",
 )
 """What a model file may hold to train on."""
 
@@ -39,5 +41,6 @@ __all__ = [
     "RecallTreeClassifier",
     "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
+    "TextClassifier",
     "load_estimator",
 ]

@@ -12,6 +12,9 @@ from thinleaf._dtypes import AnyArray
 from thinleaf.arrays.files import ModelFileError, pack_strings, typed, unpack_strings
 from thinleaf.model.tree import Tree, TreeError, array_names
 
+TEXT_SECTIONS = ("text", "columns", "encoder")
+"""Sections that say how texts become rows: a model with one of them takes texts."""
+
 LABEL_TREE_FORMAT = "thinleaf label tree"
 """What metadata say of a file with a label tree: who finds one can tell how to open it."""
 

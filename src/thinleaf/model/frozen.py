@@ -155,6 +155,8 @@ class FrozenModel(Predictions):
             with np.errstate(over="ignore"):  # infinity is found below
                 X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
                 check_real(X)
+                if isinstance(X, np.ndarray) and _has_text(X):
+                    raise ValueError("this model takes rows of features, not texts")
                 X = X if hasattr(X, "indptr") else X.astype(PARAM, copy=False)
         elif getattr(X, "format", "csr") != "csr":
             X = X.tocsr()
@@ -222,10 +224,15 @@ class FrozenTree(FrozenModel):
         labels = np.array(labels)
         if labels.shape != (packed.n_classes,):
             raise ValueError(f"labels must have shape ({packed.n_classes},), got {labels.shape}")
-        predictor = PackedPredictor(packed, labels, beam, temperature, checked=checked)
+        predictor = self._predictor_of(packed, labels, beam, temperature, checked)
         super().__init__(predictor, feature_names, summary, sections)
         self._predictor: PackedPredictor = predictor
         self._beam, self._temperature = beam, float(temperature)
+
+    def _predictor_of(
+        self, packed: PackedTree, labels: AnyArray, beam: int, temperature: float, checked: bool
+    ) -> PackedPredictor:
+        return PackedPredictor(packed, labels, beam, temperature, checked=checked)
 
     # -- looking at it -----------------------------------------------------------------------------
 
@@ -405,6 +412,10 @@ class FrozenTree(FrozenModel):
     def __reduce__(self) -> Any:
         """Pickle the arrays; addresses are made anew."""
         return (_built, (type(self), self._arguments()))
+
+
+def _has_text(X: AnyArray) -> bool:
+    return X.dtype.kind in "US" or (X.dtype.kind == "O" and X.size > 0 and type(X.flat[0]) is str)
 
 
 def _built(cls: type[Any], arguments: dict[str, Any]) -> Any:

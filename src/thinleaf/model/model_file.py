@@ -25,6 +25,7 @@ from thinleaf.arrays.files import (
 )
 from thinleaf.model.file_parts import (
     LABEL_TREE_FORMAT,
+    TEXT_SECTIONS,
     Section,
     label_arrays,
     pack_labels,
@@ -47,8 +48,11 @@ READERS = {
 }
 """Module and function that make a model of the arrays and metadata of a file."""
 
+TEXT_TREE = ("thinleaf.text.frozen", "FrozenTextTree")
+"""Module and class of softmax trees whose file says how texts become rows."""
 
-def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Any:
+
+def load(path: str | os.PathLike[str], *, mapped: bool = True, encoder: Any = None) -> Any:
     """Open a model file.
 
     The file is mapped into memory, not read: a large one opens in milliseconds, and processes share
@@ -61,10 +65,14 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Any:
     path : path-like
     mapped : bool
         Whether to map the file, or to read all of it now.
+    encoder : callable, optional
+        What makes rows of texts, if the model was trained with an encoder: no model file holds one.
+        Another one than that of the training is refused.
 
     Returns
     -------
-    model : FrozenTree or FrozenLabelTree
+    model : FrozenTree, FrozenTextTree or FrozenLabelTree
+        One of texts takes lists of strings, and rows, too.
 
     Raises
     ------
@@ -79,9 +87,14 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Any:
         module, function = READERS[name]
         reader: Callable[..., FrozenModel] = getattr(import_module(module), function)
         with np.errstate(all="ignore"):
-            return reader(arrays, metadata)
+            model: Any = reader(arrays, metadata)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} is no valid model file: {error}") from error
+    if encoder is None:
+        return model
+    if not hasattr(model, "with_encoder"):
+        raise ValueError(f"{path} holds a model that takes no encoder")
+    return model.with_encoder(encoder)
 
 
 def write_model(
@@ -146,8 +159,6 @@ def save(model: FrozenTree, path: str | os.PathLike[str]) -> None:
 
 def frozen_tree(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> FrozenTree:
     """Return the softmax tree or forest of a file; ``ValueError`` if it is damaged."""
-    from thinleaf.model.frozen import FrozenTree
-
     version = check_version(metadata, VERSION)
     weights = typed(metadata, "weights", str)
     if weights not in ("float32", "float16", "int8"):
@@ -166,13 +177,24 @@ def frozen_tree(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> 
     own = {f"tree.{name}" for name in array_dtypes(weights)}
     own |= label_arrays(kind)
     own |= {"features.utf8", "features.ptr"} if named else set()
-    return FrozenTree(
+    sections = other_sections(arrays, own, metadata)
+    return _class_for(sections)(
         packed,
         unpack_labels(arrays, kind, packed.n_classes),
         feature_names=unpack_strings(arrays, "features") if named else None,
         beam=typed(metadata, "beam", int),
         temperature=1.0 if version < 3 else typed(metadata, "temperature", float),
         summary=typed(metadata, "summary", dict),
-        sections=other_sections(arrays, own, metadata),
+        sections=sections,
         checked=False,
     )
+
+
+def _class_for(sections: Mapping[str, Section]) -> type[FrozenTree]:
+    from thinleaf.model.frozen import FrozenTree
+
+    if not any(name in sections for name in TEXT_SECTIONS):
+        return FrozenTree
+    module, name = TEXT_TREE
+    found: type[FrozenTree] = getattr(import_module(module), name)
+    return found

@@ -149,7 +149,7 @@ class Predictions:
         -------
         y : ndarray of shape (n_rows,)
         """
-        rows, predictor = self._rows(X), self._predictor
+        rows, predictor = self._rows_in(X, n_jobs), self._predictor
         return predictor.labels[predictor.top_class(rows, self._threads(n_jobs))]
 
     def predict_topk(
@@ -169,7 +169,7 @@ class Predictions:
         probabilities : ndarray of shape (n_rows, k)
             As in :meth:`predict_proba`, without ever making that matrix.
         """
-        rows, predictor = self._rows(X), self._predictor
+        rows, predictor = self._rows_in(X, n_jobs), self._predictor
         check_top_k(k, predictor.labels.size)
         ids, p = predictor.top_k(rows, int(k), self._threads(n_jobs))
         return predictor.labels[ids], p
@@ -188,12 +188,12 @@ class Predictions:
         -------
         P : ndarray of shape (n_rows, n_classes)
         """
-        rows = self._rows(X)
+        rows = self._rows_in(X, n_jobs)
         return self._predictor.probabilities(rows, self._threads(n_jobs))
 
     def predict_log_proba(self, X: Any, *, n_jobs: int | None = None) -> AccumArray:
         """Return the logarithm of :meth:`predict_proba`."""
-        rows = self._rows(X)
+        rows = self._rows_in(X, n_jobs)
         return self._predictor.log_probabilities(rows, self._threads(n_jobs))
 
     def predict_proba_sparse(self, X: Any, *, n_jobs: int | None = None) -> sp.csr_array:
@@ -210,7 +210,7 @@ class Predictions:
             The entries are those of :meth:`predict_proba`; a row's sum falls short of one by what
             labels outside its leaves get. Of models without leaves all labels are there.
         """
-        rows = self._rows(X)
+        rows = self._rows_in(X, n_jobs)
         return self._predictor.sparse_probabilities(rows, self._threads(n_jobs))
 
     def label_proba(
@@ -232,7 +232,7 @@ class Predictions:
         -------
         p : ndarray of shape (n_rows,)
         """
-        rows, predictor = self._rows(X), self._predictor
+        rows, predictor = self._rows_in(X, n_jobs), self._predictor
         order = np.argsort(predictor.labels, kind="stable")
         n_rows = len(rows) if isinstance(rows, list) else n_rows_of(rows)
         ids = order[ids_of_rows(predictor.labels[order], y, n_rows)].astype(INDEX)
@@ -277,6 +277,10 @@ class Predictions:
         ids, p = predictor.top_k_one(x, values, int(k))
         names = predictor.label_list
         return [(names[i], value) for i, value in zip(ids, p.tolist(), strict=True)]
+
+    def _rows_in(self, X: Any, n_jobs: int | None) -> Any:
+        """Return checked input; models for which that is work may do it in threads."""
+        return self._rows(X)
 
     def _threads(self, n_jobs: int | None) -> int:
         return self._n_threads if n_jobs is None else n_jobs

@@ -8,7 +8,7 @@ labels as they are written to classes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,19 +17,36 @@ import numpy as np
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 from thinleaf.arrays.checks import require
 from thinleaf.arrays.files import ModelFileError
+from thinleaf.arrays.rows import as_matrix
 from thinleaf.datasets import ExampleReader, FeatureRows, Layout, label_array, open_examples
+from thinleaf.datasets.detect import format_of_source
 from thinleaf.datasets.examples import Examples
-from thinleaf.datasets.formats import FEATURE_FORMATS, FORMATS, TEXT_FORMATS, Labels
+from thinleaf.datasets.formats import (
+    FEATURE_FORMATS,
+    LINE_FORMATS,
+    TABLE_FORMATS,
+    Column,
+    Labels,
+)
 from thinleaf.datasets.lines import Source
-from thinleaf.model.file_parts import Section
+from thinleaf.model.file_parts import TEXT_SECTIONS, Section
+from thinleaf.model.frozen import FrozenModel
+from thinleaf.text.frozen import FrozenTextTree
+from thinleaf.text.inputs import Input, Texts
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from thinleaf.text.features import TextFeatures
 
-VERSION = 1
-"""Of the section "input"."""
+VERSION = 2
+"""Of the section "input". Layouts without columns are still written as version 1."""
+
+_FIELDS = {
+    1: {"format", "zero_based", "hashed", "n_features"},
+    2: {field.name for field in fields(Layout)},
+}
+"""What a section of each version has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +64,27 @@ class Recipe:
         The features of texts.
     raw : bool
         Whether the model takes texts as they are, and makes features of them itself.
+    input : Input or None
+        How samples become rows, where ``text`` does not say it alone.
     """
 
     n_features: int
     layout: Layout | None = None
     text: TextFeatures | None = None
     raw: bool = False
+    input: Input | None = None
+
+    @classmethod
+    def of_model(cls, model: FrozenModel) -> Recipe:
+        """Return the recipe of a model that was loaded, with the features that it has made."""
+        sections = model.sections
+        if not isinstance(model, FrozenTextTree):
+            return cls.of(sections, model.n_features, raw=model.takes_texts)
+        made = model.input
+        others = {name: part for name, part in sections.items() if name not in TEXT_SECTIONS}
+        recipe = cls.of(others, model.n_features, raw=True)
+        text = made.features if isinstance(made, Texts) else None
+        return replace(recipe, raw=False, text=text, input=made)
 
     @classmethod
     def of(cls, sections: Mapping[str, Section], n_features: int, *, raw: bool = False) -> Recipe:
@@ -82,7 +114,7 @@ class Recipe:
                 text = TextFeatures.from_arrays(sections["text"].arrays, sections["text"].metadata)
                 require(text.n_features == n_features, "text features do not fit the model")
             require(
-                layout is None or (layout.format in TEXT_FORMATS) == (raw or text is not None),
+                layout is None or layout.has_texts == (raw or text is not None),
                 "the model needs text features for a format of texts, and for no other",
             )
         except (ValueError, TypeError, KeyError) as error:
@@ -93,7 +125,9 @@ class Recipe:
         """Return what :meth:`of` needs."""
         sections = {}
         if self.layout is not None:
-            sections["input"] = Section({}, {"version": VERSION} | asdict(self.layout))
+            version = VERSION if self.layout.format in TABLE_FORMATS else 1
+            kept = {k: v for k, v in asdict(self.layout).items() if k in _FIELDS[version]}
+            sections["input"] = Section({}, {"version": version} | kept)
         if self.text is not None:
             sections["text"] = Section(*self.text.to_arrays())
         return sections
@@ -105,6 +139,9 @@ class Recipe:
         format: str | None = None,
         labels: Labels = "optional",
         on_error: Literal["raise", "skip"] = "raise",
+        text_column: Column | Sequence[Column] | None = None,
+        label_column: Column | None = None,
+        header: bool | None = None,
         **options: Any,
     ) -> ExampleReader:
         """Open a data file for the model; features that it does not know are left out.
@@ -112,28 +149,52 @@ class Recipe:
         Parameters
         ----------
         source : path or file object
-        format : {"libsvm", "vw", "fasttext", "tsv"}, optional
+        format : str, optional
             Of the lines: texts may come in another format of texts than those of the training. If
-            it is not given, first lines that are evidently no such ones are refused.
+            it is not given, a name such as ``new.csv`` says it, and first lines that are evidently
+            of another format are refused.
+        text_column, label_column, header
+            Of a table, if they are others than in the training; as in
+            :func:`~thinleaf.datasets.open_examples`.
         labels, on_error, **options
-            As in :func:`~thinleaf.datasets.open_examples`.
+            As there.
         """
+        own = self.layout
+        takes_texts = self._takes_texts
+        found = format_of_source(source) if format is None else format
         given: dict[str, Any] = {"format": format or "auto", "check_lines": format is None}
-        if self.layout is not None:
-            _check_format(self.layout, format)
-            given |= asdict(self.layout) | ({} if format is None else {"format": format})
-        if self.text is None and not self.raw:
+        if own is None:
+            if takes_texts and text_column is None:
+                given["default_format"] = "tsv"  # a line without a tab is a text
+        elif own.format in TABLE_FORMATS:
+            _check_format(own, found)
+            given |= _remembered(own, text_column is not None) | {"format": found or "auto"}
+        elif own.has_texts and found in TABLE_FORMATS:
+            given["format"] = found
+        else:
+            _check_format(own, format)
+            given |= {name: getattr(own, name) for name in _FIELDS[1]}
+            given["format"] = format or own.format
+        for name, value in (
+            ("text_column", text_column), ("label_column", label_column), ("header", header),
+        ):  # fmt: skip
+            if value is not None:
+                given[name] = value
+        if not takes_texts:
             given |= {"n_features": self.n_features, "unknown_features": "drop"}
         return open_examples(source, labels=labels, on_error=on_error, **given, **options)
 
     def rows(self, examples: Examples) -> sp.csr_matrix | AnyArray:
         """Return examples as rows of the model, or as texts, in an array, if it takes those."""
         if isinstance(examples, FeatureRows):
-            if self.text is not None or self.raw:
+            if self._takes_texts:
                 raise ValueError("the model takes texts, but the file has rows of features")
             return examples.to_csr()
         if self.raw:
             return np.array(examples.texts, dtype=object)
+        if self.input is not None:
+            X: sp.csr_matrix | AnyArray = as_matrix(self.input.rows(examples.texts))
+            return X
         if self.text is None:
             raise ValueError(
                 "the model takes rows of features (LIBSVM or VW), but the file has texts"
@@ -142,34 +203,82 @@ class Recipe:
 
     def feature_name(self, feature: int) -> str:
         """Return what a feature is called in data files, or the term that it stands for."""
+        if self.input is not None:
+            return self.input.feature_name(feature)
         if self.text is not None:
             return f"bucket {feature}" if self.text.kind == "hashing" else self._terms[feature]
+        if self.layout is not None and self.layout.feature_columns:
+            return str(self.layout.feature_columns[feature])
         if self.layout is not None and self.layout.hashed:
             return f"bucket {feature}"
         counted_from_one = self.layout == Layout("libsvm", n_features=self.n_features)
         return str(feature + counted_from_one)
+
+    @property
+    def _takes_texts(self) -> bool:
+        return self.raw or self.text is not None or self.input is not None
 
     @cached_property
     def _terms(self) -> list[str]:
         return [] if self.text is None else self.text.feature_names()
 
 
+def _remembered(own: Layout, others: bool) -> dict[str, Any]:
+    """Return how a model of a table reads a file, unless texts are in other columns."""
+    known: dict[str, Any] = {"label_column": own.label_column}
+    if others:
+        return known
+    # A line that names no columns is a text, but where training had no names either.
+    default = "tsv" if own.has_texts and own.header else "csv"
+    return known | {
+        "text_column": own.text_column,
+        "feature_columns": own.feature_columns,
+        "header": own.header,
+        "default_format": default,
+    }
+
+
 def _layout(metadata: Mapping[str, Any], n_features: int) -> Layout:
-    names = {field.name for field in fields(Layout)}
+    version = metadata["version"]
+    require(version in _FIELDS, f"version {version!r} cannot be read")
+    names = _FIELDS[version]
     require(set(metadata) == names | {"version"}, f"input must have {sorted(names)}")
-    require(metadata["version"] == VERSION, f"version {metadata['version']!r} cannot be read")
-    layout = Layout(**{name: metadata[name] for name in names})
-    require(layout.format in FORMATS, f"unknown format {layout.format!r}")
-    require(type(layout.zero_based) is bool and type(layout.hashed) is bool, "no flags")
-    expected = n_features if layout.format in FEATURE_FORMATS else None
+    kept = {name: metadata[name] for name in names}
+    if version > 1:
+        for name in ("text_column", "feature_columns"):
+            require(isinstance(kept[name], list | tuple), f"no list of columns in {name}")
+            kept[name] = tuple(kept[name])
+    layout = Layout(**kept)
+    formats = TABLE_FORMATS if version > 1 else LINE_FORMATS
+    require(layout.format in formats, f"unknown format {layout.format!r}")
+    flags = (layout.zero_based, layout.hashed, layout.header)
+    require(all(type(flag) is bool for flag in flags), "no flags")
+    expected = None if layout.has_texts else n_features
     require(layout.n_features == expected, "another number of features than the model has")
+    if version > 1:
+        _check_columns(layout)
     return layout
 
 
+def _check_columns(layout: Layout) -> None:
+    inputs = layout.text_column or layout.feature_columns
+    columns = [*inputs, *([] if layout.label_column is None else [layout.label_column])]
+    kind = str if layout.header else int
+    require(bool(layout.text_column) != bool(layout.feature_columns), "no columns of one kind")
+    require(all(type(column) is kind for column in columns), "columns without names or numbers")
+    require(layout.header or all(int(column) > 0 for column in columns), "columns from 1")
+    if layout.feature_columns:
+        require(len(inputs) == layout.n_features, "another number of columns than of features")
+
+
 def _check_format(layout: Layout, format: str | None) -> None:
-    if format is None or format == layout.format:
+    if format in (None, layout.format):
         return
-    if layout.format in FEATURE_FORMATS or format in FEATURE_FORMATS:
+    if layout.has_texts:
+        possible = format not in FEATURE_FORMATS
+    else:
+        possible = layout.format in TABLE_FORMATS and format in TABLE_FORMATS
+    if not possible:
         raise ValueError(f"the model was trained on {layout.format} lines, and takes no {format}")
 
 

@@ -23,12 +23,22 @@ from thinleaf.model.packing import WeightType
 _LOCAL = ("checkpoint",)
 """Parameters that name files: they stay on the machine, and no model file may set them."""
 
-_NESTED = "estimator"
-"""The parameter that is an estimator itself."""
+_NESTED = ("estimator", "model")
+"""Parameters that are estimators themselves."""
 
 
 class Storable(BaseEstimator):  # type: ignore[misc]
     """An estimator that can be frozen and saved."""
+
+    @classmethod
+    def _for_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters as JSON holds them."""
+        return parameters
+
+    @classmethod
+    def _from_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return what :meth:`_for_file` was given; ``ValueError`` if that cannot be."""
+        return parameters
 
     @abstractmethod
     def _frozen_form(self) -> Any:
@@ -132,12 +142,15 @@ def described(estimator: BaseEstimator) -> dict[str, Any]:
     return {"estimator": type(estimator).__name__, "parameters": parameters}
 
 
-def load_estimator(path: str | os.PathLike[str]) -> Any:
+def load_estimator(path: str | os.PathLike[str], *, encoder: Any = None) -> Any:
     """Return the estimator that ``save(path, trainable=True)``, or ``save`` of a label tree, wrote.
 
     Parameters
     ----------
     path : path-like
+    encoder : callable, optional
+        The encoder of a :class:`TextClassifier` that was trained with one; see
+        :func:`thinleaf.load`.
 
     Returns
     -------
@@ -152,8 +165,10 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
     from thinleaf.estimators._base import label_tree_files as label_files
 
     if file_format(Path(path)) == LABEL_TREE_FORMAT:
+        if encoder is not None:
+            raise ValueError(f"{path} holds a label tree, which takes no encoder")
         return label_files.read_label_tree(path)
-    model = load(path)
+    model = load(path, encoder=encoder)
     if "training" not in model.sections:
         raise ModelFileError(
             f"{path} holds only what prediction needs: open it with thinleaf.load, or save the "
@@ -195,9 +210,11 @@ def build(description: Mapping[str, Any]) -> Any:
         raise ValueError(f"unknown estimator {name!r}")
     if any(parameters.get(local) is not None for local in _LOCAL):
         raise ValueError("a model file may not name other files")
-    if type(parameters.get(_NESTED)) is dict:
-        parameters[_NESTED] = build(parameters[_NESTED])
-    estimator = getattr(estimators, name)(**parameters)
+    for nested in _NESTED:
+        if type(parameters.get(nested)) is dict:
+            parameters[nested] = build(parameters[nested])
+    cls = getattr(estimators, name)
+    estimator = cls(**cls._from_file(parameters))
     estimator._validate_params()
     return estimator
 
@@ -231,10 +248,11 @@ def plain_parameters(
         Whether ``tree`` is a tree. It is then left out: the model has it.
     """
     parameters = _parameters(estimator) | ({"tree": None} if given_tree else {})
-    nested = parameters.get(_NESTED)
-    if isinstance(nested, Storable):
-        plain_nested = plain_parameters(nested, instead)
-        parameters[_NESTED] = {"estimator": type(nested).__name__, "parameters": plain_nested}
+    for name in _NESTED:
+        nested = parameters.get(name)
+        if isinstance(nested, Storable):
+            plain_nested = plain_parameters(nested, instead)
+            parameters[name] = {"estimator": type(nested).__name__, "parameters": plain_nested}
     for name, value in parameters.items():
         if not _is_json(value):
             raise ValueError(
@@ -251,6 +269,8 @@ def json_parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 def _parameters(estimator: BaseEstimator) -> dict[str, Any]:
     parameters = estimator.get_params(deep=False)
+    if isinstance(estimator, Storable):
+        parameters = estimator._for_file(parameters)
     return {name: plain(value) for name, value in parameters.items() if name not in _LOCAL}
 
 

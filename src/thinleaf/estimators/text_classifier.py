@@ -1,0 +1,430 @@
+"""Texts in, labels out: features, a model, and when not to answer, as one scikit-learn class."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from numbers import Integral
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from thinleaf._dtypes import AnyArray
+from thinleaf.arrays.rows import as_matrix
+from thinleaf.estimators._base.classifier import all_or_nothing
+from thinleaf.estimators._base.held_out_texts import fit_model, learned_rejection, n_samples
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.storable import Trainable, build, described, plain
+from thinleaf.estimators._base.training_rows import check_labels
+from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.estimators.label_tree import LabelTreeClassifier
+from thinleaf.model.packing import WeightType
+from thinleaf.model.predictor import Predictor
+from thinleaf.text.choice import choose_features
+from thinleaf.text.columns import Columns, Table, is_table
+from thinleaf.text.encoded import Encoded
+from thinleaf.text.features import TextFeatures
+from thinleaf.text.frozen import FrozenTextTree
+from thinleaf.text.inputs import Input, Texts, is_rows, text_list
+from thinleaf.text.predictor import StoredInput, WrappedPredictor
+from thinleaf.text.rejecting import RejectingPredictions
+from thinleaf.text.rejection import SECTION, Rejection
+
+FeatureChoice: TypeAlias = Literal["auto", "words", "chars", "both", "hashing"]
+
+_KINDS: dict[str, Any] = {"words": "tfidf", "chars": "chars", "both": "both", "hashing": "hashing"}
+
+_SETTINGS = tuple(signature(TextFeatures).parameters)
+"""What a TextFeatures is made of."""
+
+
+def _of_model(name: str) -> Callable[[Any], bool]:
+    """Return a check that lets a method exist where the model has it."""
+
+    def check(self: Any) -> bool:
+        return hasattr(getattr(self, "model_", None) or self.model, name)
+
+    return check
+
+
+class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type: ignore[misc]
+    """A classifier of texts, from raw strings to labels.
+
+    Parameters
+    ----------
+    model : estimator, optional
+        Any classifier of thinleaf; by default an :class:`AdaptiveSoftmaxTreeClassifier`. A copy of
+        it is trained, with ``random_state`` and ``n_jobs`` of this object if it says none. A
+        :class:`LabelTreeClassifier` makes features of its own.
+    features : {"auto", "words", "chars", "both", "hashing"}, TextFeatures or callable
+        How texts become rows. Words and pairs of words; sequences of characters within words; both;
+        or hashes of words. ``"auto"`` lets training texts choose. A
+        :class:`~thinleaf.text.TextFeatures` says it in detail. A callable is an *encoder*: it takes
+        a list of texts and returns an array with a row for each, such as
+        :class:`~thinleaf.text.SentenceEncoder`; a model file names it, and does not hold it.
+    text_columns : str or list of str, optional
+        Columns of texts, if ``X`` is a table. Each has features of its own.
+    numeric_columns : str or list of str, optional
+        Columns of numbers beside them, which are standardised.
+    rejection : bool
+        Whether to find out, by a second fit to four fifths of the texts, when not to answer: what
+        ``predict(…, reject=…)`` and :meth:`confidence` need. With fewer than about 250 texts, and
+        for label trees, it is not done.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads; -1 is all cores.
+
+    Attributes
+    ----------
+    model_ : estimator
+        The trained model, of rows.
+    input_ : Input or None
+        How samples become rows; None if the model takes texts itself.
+    classes_ : ndarray of shape (n_classes,)
+    rejection_ : Rejection or None
+        When not to answer.
+
+    Examples
+    --------
+    >>> from thinleaf import TextClassifier
+    >>> texts = ["a broken arm", "a broken leg", "high fever", "yellow fever"] * 10
+    >>> labels = ["fracture", "fracture", "fever", "fever"] * 10
+    >>> clf = TextClassifier(random_state=0).fit(texts, labels)
+    >>> clf.predict(["a broken toe", "fever and chills"])
+    array(['fracture', 'fever'], dtype='<U8')
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "model": [HasMethods(["fit", "predict_topk"]), None],
+        "features": [StrOptions(set(get_args(FeatureChoice))), TextFeatures, callable],
+        "text_columns": [str, list, tuple, None],
+        "numeric_columns": [str, list, tuple, None],
+        "rejection": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    model_: Any
+    input_: Input | None
+    classes_: AnyArray
+    rejection_: Rejection | None
+
+    def __init__(
+        self,
+        model: Any = None,
+        features: FeatureChoice | TextFeatures | Callable[[list[str]], Any] = "auto",
+        *,
+        text_columns: str | Sequence[str] | None = None,
+        numeric_columns: str | Sequence[str] | None = None,
+        rejection: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.model = model
+        self.features = features
+        self.text_columns = text_columns
+        self.numeric_columns = numeric_columns
+        self.rejection = rejection
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # -- training ----------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Train on labelled texts.
+
+        A fit that fails, or is interrupted before there is a model, leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : sequence of str, or table
+            Texts: a list, a NumPy array, a column of pandas, Polars or Arrow. With
+            ``text_columns``, a table of these, a dict of columns, or a list of dicts.
+        y : array-like of shape (n_texts,)
+            Labels: integers or strings.
+        sample_weight : array-like of shape (n_texts,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        samples = self._samples(X)
+        labels = _labels(y, n_samples(samples))
+        model = self._new_model()
+        made: Input | None = None
+        rows: Any = samples
+        if not isinstance(model, LabelTreeClassifier):
+            made = self._learned_input(samples, labels)
+            rows = as_matrix(made.rows(samples, self._n_threads))
+        elif made_elsewhere := self._not_for_label_trees():
+            raise ValueError(f"a label tree makes features of its own: leave out {made_elsewhere}")
+        interrupted = fit_model(model, rows, labels, sample_weight)
+        self.model_, self.input_, self.classes_ = model, made, model.classes_
+        self.rejection_ = None
+        if self.rejection and made is not None and not interrupted:
+            seed = seed_sequence(self.random_state)
+            self.rejection_ = learned_rejection(model, made, samples, labels, sample_weight, seed)
+        return self
+
+    @available_if(_of_model("partial_fit"))  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
+        """Learn some more texts with an online model, by the features that there are.
+
+        Parameters
+        ----------
+        X : sequence of str, or table
+        y : array-like of shape (n_texts,)
+        classes : array-like, optional
+            All labels that may come.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "model_"):
+            raise ValueError("partial_fit needs features: call fit with some texts first")
+        rows = as_matrix(self._rows(X))
+        self.model_ = copy.deepcopy(self.model_).partial_fit(rows, np.asarray(y), classes)
+        self.classes_, self.rejection_ = self.model_.classes_, None
+        return self
+
+    def _new_model(self) -> Any:
+        model = AdaptiveSoftmaxTreeClassifier() if self.model is None else clone(self.model)
+        known = model.get_params(deep=False)
+        if known.get("random_state", 0) is None and self.random_state is not None:
+            entropy = seed_sequence(self.random_state).entropy
+            model.set_params(random_state=int(entropy))  # type: ignore[arg-type]
+        if known.get("n_jobs", 0) is None and self.n_jobs is not None:
+            model.set_params(n_jobs=self.n_jobs)
+        return model
+
+    def _samples(self, X: Any) -> Any:
+        """Return texts as a list, and a table as it is, if there are any."""
+        if self.text_columns is None:
+            if self.numeric_columns is not None:
+                raise ValueError("numeric_columns stand beside text_columns: name these, too")
+            X = text_list(X)
+        elif not is_table(X):
+            raise ValueError(
+                f"text_columns are of a table (pandas, Polars, Arrow, a dict of columns, or a list "
+                f"of dicts), but X is a {type(X).__name__}"
+            )
+        else:
+            X = Table(X, [*_names(self.text_columns), *_names(self.numeric_columns)]).as_dict()
+        if n_samples(X) == 0:
+            raise ValueError("there are no texts to learn from")
+        return X
+
+    def _learned_input(self, samples: Any, labels: AnyArray) -> Input:
+        if self.text_columns is None:
+            return self._of_texts(samples, labels)
+        texts, numeric = _names(self.text_columns), _names(self.numeric_columns)
+        if not texts or len({*texts, *numeric}) < len(texts) + len(numeric):
+            raise ValueError("text_columns and numeric_columns must be names, each of them once")
+        return Columns.fit(samples, texts, numeric, lambda column: self._of_texts(column, labels))
+
+    def _of_texts(self, texts: list[str], labels: AnyArray) -> Input:
+        features = self.features
+        if isinstance(features, TextFeatures):
+            return Texts(copy.copy(features).fit(texts))
+        if not isinstance(features, str):
+            return Encoded.by(features)
+        if features == "auto":
+            return Texts(choose_features(texts, labels, random_state=self.random_state))
+        return Texts(TextFeatures(_KINDS[features]).fit(texts))
+
+    def _not_for_label_trees(self) -> str:
+        given = {
+            "features": not (isinstance(self.features, str) and self.features == "auto"),
+            "text_columns": self.text_columns is not None,
+        }
+        return " and ".join(name for name, wrong in given.items() if wrong)
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    @property
+    def _predictor(self) -> Predictor:
+        check_is_fitted(self)
+        inner: Predictor = self.model_._predictor
+        return inner if self.input_ is None else WrappedPredictor(inner, self.input_)
+
+    @property
+    def _text_input(self) -> Input | None:
+        check_is_fitted(self)
+        return self.input_
+
+    @property
+    def _found_rejection(self) -> Rejection | None:
+        check_is_fitted(self)
+        return self.rejection_
+
+    @property
+    def _n_threads(self) -> int:  # type: ignore[override]
+        return int(self.n_jobs) if isinstance(self.n_jobs, Integral) else 1
+
+    def _rows(self, X: Any) -> Any:
+        return self._rows_in(X, None)
+
+    def _rows_in(self, X: Any, n_jobs: int | None) -> Any:
+        check_is_fitted(self)
+        if self.input_ is None or is_rows(X):
+            return self.model_._rows(X)
+        return self.input_.rows(X, self._threads(n_jobs))
+
+    # -- frozen and stored -------------------------------------------------------------------------
+
+    def _frozen_form(self) -> Any:
+        check_is_fitted(self)
+        return self._with_texts(self._freezable()._frozen_form())
+
+    def freeze(
+        self, *, beam: int | Literal["auto"] | None = None, weights: WeightType = "float32"
+    ) -> Any:
+        """Return the model in the form that is deployed: packed, immutable, without training.
+
+        Parameters
+        ----------
+        beam : int or "auto", optional
+            How many paths a text takes; by default what the model says.
+        weights : {"float32", "float16", "int8"}
+            Type of the leaf weights.
+
+        Returns
+        -------
+        model : FrozenTextTree or FrozenLabelTree
+            It takes texts.
+        """
+        check_is_fitted(self)
+        return self._with_texts(self._freezable().freeze(beam=beam, weights=weights))
+
+    def _freezable(self) -> Any:
+        if not hasattr(self.model_, "freeze"):
+            raise ValueError(
+                f"a {type(self.model_).__name__} cannot be frozen or saved: it is for comparisons"
+            )
+        return self.model_
+
+    def _with_texts(self, model: Any) -> Any:
+        """Return a frozen model that takes texts."""
+        made = self.input_
+        if made is None:
+            return model
+        sections = model.sections | {made.kind: made.section()}
+        if self.rejection_ is not None:
+            sections[SECTION] = self.rejection_.section()
+        arguments = model._arguments() | {"sections": sections}
+        source = StoredInput(sections, model.n_features, made)
+        return FrozenTextTree(
+            arguments.pop("packed"), arguments.pop("labels"), source=source, **arguments
+        )
+
+    def save(self, path: str | os.PathLike[str], *, trainable: bool = False) -> None:
+        """Write a file that :func:`thinleaf.load` opens, and the command line takes.
+
+        Parameters
+        ----------
+        path : path-like
+        trainable : bool
+            Also write what :func:`thinleaf.load_estimator` needs to give this object back. The file
+            of a label tree always has it, and gives a :class:`LabelTreeClassifier` back.
+        """
+        check_is_fitted(self)
+        if self.input_ is None:
+            self._freezable().save(path)
+        else:
+            super().save(path, trainable=trainable)
+
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        arrays, fitted = self._freezable()._stored()
+        values = {name: plain(value) for name, value in fitted.items()}
+        return arrays, {"model": described(self.model_), "fitted": values}
+
+    @classmethod
+    def _for_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        features = parameters["features"]
+        if isinstance(features, TextFeatures):
+            features = {"text_features": {name: getattr(features, name) for name in _SETTINGS}}
+            features["text_features"]["ngram_range"] = list(parameters["features"].ngram_range)
+        elif not isinstance(features, str):
+            features = {"encoder": True}
+        lists = {
+            name: list(parameters[name])
+            for name in ("text_columns", "numeric_columns")
+            if isinstance(parameters[name], tuple)
+        }
+        return parameters | {"features": features} | lists
+
+    @classmethod
+    def _from_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        features = parameters.get("features")
+        if type(features) is not dict:
+            return parameters
+        if set(features) == {"text_features"} and type(features["text_features"]) is dict:
+            return parameters | {"features": TextFeatures(**features["text_features"])}
+        if features != {"encoder": True}:
+            raise ValueError("unknown features")
+        return parameters | {"features": _absent_encoder}
+
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: Any
+    ) -> None:
+        if type(fitted) is not dict or set(fitted) != {"model", "fitted"}:
+            raise ValueError("unknown fitted attributes")
+        if not isinstance(model, FrozenTextTree):
+            raise ValueError("the file does not say how texts become rows")
+        inner = build(fitted["model"])
+        if isinstance(inner, TextClassifier):
+            raise ValueError("a model of texts in a model of texts")
+        inner._restore(arrays, fitted["fitted"], model)
+        self.model_, self.input_, self.classes_ = inner, model.input, inner.classes_
+        self.rejection_ = model.rejection
+        encoder = getattr(self.input_, "encoder", None)
+        if self.features is _absent_encoder and encoder is not None:
+            self.features = encoder
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _absent_encoder(texts: list[str]) -> Any:
+    """Stand for an encoder that a file could not hold."""
+    raise ValueError("a model file holds no encoder: set_params(features=encoder), then fit")
+
+
+def _labels(y: Any, n_texts: int) -> AnyArray:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    labels = np.asarray(y.to_pylist() if hasattr(y, "to_pylist") else y)
+    if labels.shape != (n_texts,):
+        raise ValueError(
+            f"there must be one label a text: there are {n_texts} texts, but y has shape "
+            f"{labels.shape}"
+        )
+    check_labels(labels)
+    return labels
+
+
+def _names(columns: str | Sequence[str] | None) -> list[str]:
+    if columns is None:
+        return []
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"columns must be given by name, got {names!r}")
+    return names
