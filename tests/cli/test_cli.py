@@ -32,7 +32,7 @@ from thinleaf.cli import train as train_verb
 from thinleaf.cli._estimator import parse_assignment
 from thinleaf.cli._output import Output, size, table, to_json
 from thinleaf.datasets import label_array, read_examples
-from thinleaf.measuring import metrics
+from thinleaf.measuring import evaluate, metrics
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.text.recipe import Recipe
 
@@ -410,6 +410,60 @@ def test_evaluation_for_people(files):
     out = done("evaluate", paths["model"], paths["test"]).stdout
     for expected in ("rows", "top-5 error", "perplexity", "coverage", "µs a row"):
         assert expected in out
+    for expected in ("mean over labels", "calibration error", "worst of 6 labels", "F1"):
+        assert expected in out
+    assert "worst of" not in done("evaluate", paths["model"], paths["test"], "--show", 0).stdout
+
+
+@pytest.mark.parametrize("format", ["tsv", "libsvm"])
+def test_labels_and_confusions_are_those_of_python(files, tmp_path, format):
+    """Labels are exchanged, so that there are confusions: 10 for 11, class0 for class1."""
+    names = ("class0", "class1") if format == "tsv" else ("10", "11")
+    lines = [line.replace(names[0], names[1], 1) for line in lines_of(format, 60, 1)]
+    data = tmp_path / f"data.{SUFFIX[format]}"
+    data.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    table, report, figure = (tmp_path / f"found.{end}" for end in ("csv", "html", "svg"))
+    model = thinleaf.load(files[format]["model"])
+    more = ("--csv", table, "--html", report, "--plot", figure, "--examples", 2)
+    said = done("evaluate", files[format]["model"], data, "--json", *more).stdout
+    record = json.loads(said)
+    X, y = rows_of(model, data)
+    found = evaluate(model, X, y, n_examples=2)
+    assert record["labels"] == list(found.labels.records())
+    assert record["ece"] == found.reliability.ece
+    pairs = [(p.label, p.predicted, p.count) for p in found.pairs]
+    assert [(p["label"], p["predicted"], p["rows"]) for p in record["confused"]] == pairs
+    example = record["confused"][0]["examples"][0]
+    assert example["line"] == found.pairs[0].examples[0].number + 1
+    assert example.get("text") == (
+        lines[example["line"] - 1].split("\t")[1] if format == "tsv" else None
+    )
+    assert table.read_text(encoding="utf-8").startswith("label,known,precision")
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert "<svg" in figure.read_text(encoding="utf-8")
+    out = done("evaluate", files[format]["model"], data).stdout
+    assert f"{names[1]} → {names[0]}" in out
+    assert f"line {example['line']}" in out
+
+
+def test_labels_that_a_model_does_not_know_are_named(files):
+    stdin = "\n".join(["99 3:9", "a\x1b[31mb 3:9", "12 3:9"])
+    model = files["libsvm"]["model"]
+    out = done("evaluate", model, "-", stdin=stdin).stdout
+    assert "labels that the model does not know: 99 (1), a\ufffd[31mb (1)" in out
+    record = json.loads(done("evaluate", model, "-", "--json", stdin=stdin).stdout)
+    assert [entry["label"] for entry in record["unknown"]] == ["99", "a\x1b[31mb"]
+
+
+def test_reports_are_never_written_over_what_is_read_or_each_other(files, tmp_path):
+    paths = files["tsv"]
+    start = ("evaluate", paths["model"], paths["test"])
+    assert "is the model file" in wrong(*start, "--csv", paths["model"])
+    assert "is the data file" in wrong(*start, "--html", paths["test"])
+    both = tmp_path / "both"
+    assert "give another name" in wrong(*start, "--csv", both, "--html", both)
+    assert "ends in .png" in wrong(*start, "--plot", tmp_path / "figure.gif")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_inspection(files):

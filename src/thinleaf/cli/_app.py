@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from thinleaf._version import __version__
-from thinleaf.cli import bench, compare, demo, evaluate, inspect, predict, train, warmup
+from thinleaf.cli import bench, compare, demo, evaluate, inspect, predict, serve, train, warmup
 
 WRONG = 1
 INTERRUPTED = 130
@@ -27,7 +27,9 @@ OTHER_NAMES = {
     "info": "inspect",
     "learn": "train",
     "plot": "bench compare",
+    "run": "serve",
     "score": "evaluate",
+    "server": "serve",
     "show": "inspect",
     "test": "evaluate",
 }
@@ -123,6 +125,7 @@ app.command(cls=Verb)(train.train)
 app.command(cls=Verb)(predict.predict)
 app.command(cls=Verb)(evaluate.evaluate)
 app.command(cls=Verb)(inspect.inspect)
+app.command(cls=Verb)(serve.serve)
 measuring = typer.Typer(
     cls=Measuring, no_args_is_help=True, help="Measure a model, or compare models on data."
 )

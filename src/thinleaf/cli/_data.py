@@ -20,25 +20,15 @@ if TYPE_CHECKING:
     from thinleaf.text.recipe import Recipe
 
 _DENSE_SHARE = 0.1
-_COPIED = 1 << 28
-"""Bytes of the largest model file of which a copy is read: it may then change or go."""
 
 
 def open_model(
     path: str, beam: int | None = None, temperature: float | None = None
 ) -> tuple[FrozenModel, Recipe]:
     """Return a model, with another beam if one is given, and how it reads data."""
-    from thinleaf.model.model_file import load
-    from thinleaf.text.recipe import Recipe
+    from thinleaf.text.opening import open_model as open_file
 
-    model: FrozenModel = load(path, mapped=Path(path).stat().st_size > _COPIED)
-    recipe = Recipe.of_model(model)
-    if beam is not None or temperature is not None:
-        if not hasattr(model, "with_beam"):
-            raise ValueError(
-                "--beam and --temperature are for softmax trees: a label tree is searched exactly"
-            )
-        model = model.with_beam(beam or model.beam, temperature=temperature)
+    model, recipe = open_file(path, beam, temperature)
     if temperature is not None:
         options.check_temperature(temperature, model.beam)
     return model, recipe
