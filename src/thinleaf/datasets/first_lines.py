@@ -211,10 +211,25 @@ def _has_vw_value(line: str) -> bool:
     return any(map(_VW_VALUE.fullmatch, line.partition("|")[2].split()))
 
 
+def _has_broken_fields(lines: Sequence[str]) -> bool:
+    """Return whether lines are records of one width, with line breaks between quotes."""
+    if not any(line.count('"') % 2 for line in lines):
+        return False
+    try:
+        records = list(csv.reader(f"{line}\n" for line in lines))[:-1]  # the last may be cut
+    except csv.Error:
+        return False
+    widths = {len(record) for record in records}
+    broken = any("\n" in field for record in records for field in record)
+    return len(records) > 1 and len(widths) == 1 and widths != {1} and broken
+
+
 def _is_csv(lines: Sequence[str]) -> bool:
     if any("\t" in line for line in lines):
         return False
     if all(map(_LABEL_FIRST.match, lines)) or all(map(_LABEL_LAST.fullmatch, lines)):
+        return True
+    if _has_broken_fields(lines):
         return True
     if not all('"' in line for line in lines[1:]):
         return False

@@ -8,6 +8,7 @@ rows of a class, characters look better than they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,7 @@ from thinleaf.text.features import Kind, TextFeatures, as_documents
 FEW_TEXTS: Final = 500
 """Of fewer texts, terms that occur once are features, too, and nothing can be held out."""
 
+_WORD = re.compile(r"\w")
 _HELD_OUT = 0.25
 _N_ROWS = 2500
 _N_SAMPLES = 3
@@ -87,7 +89,10 @@ def choose(texts: Iterable[str], y: npt.ArrayLike, *, random_state: Any = None) 
     documents, labels = as_documents(texts), np.asarray(y)
     if labels.shape != (len(documents),):
         raise ValueError(f"y must have a label for each of {len(documents)} texts")
-    if len(documents) < FEW_TEXTS:
+    few = len(documents) < FEW_TEXTS
+    if not any(map(_WORD.search, documents)):
+        return Choice(TextFeatures("chars", min_df=1 if few else 2).fit(documents), {}, 0)
+    if few:
         return Choice(TextFeatures("both", min_df=1).fit(documents), {}, 0)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     _, ids = np.unique(labels, return_inverse=True)

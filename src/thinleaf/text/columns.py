@@ -60,7 +60,7 @@ class Columns(Input):
             From the texts of a column to how they become rows.
         """
         table = Table(X, [*texts, *numeric])
-        blocks = {name: make(table.texts(name)) for name in texts}
+        blocks = {name: _made(name, table.texts(name), make) for name in texts}
         values = table.numbers(numeric)
         scale = values.std(axis=0) if len(values) else np.ones(len(numeric))
         mean = values.mean(axis=0) if len(values) else np.zeros(len(numeric))
@@ -303,3 +303,10 @@ def _as_list(column: Any) -> list[Any]:
 
 def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _made(name: str, texts: Any, make: Callable[[Any], Input]) -> Input:
+    try:
+        return make(texts)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from thinleaf._dtypes import AccumArray, IndexArray
@@ -72,7 +73,7 @@ class TextPredictor(PackedPredictor):
     def _row(self, x: Any, values: Any) -> tuple[Any, Any]:
         if values is None and isinstance(x, str | Mapping):
             return self.source.input.one(x)
-        return x, values
+        return _checked(x), values
 
     @cached_property
     def _class_of(self) -> Callable[[str], int]:
@@ -140,4 +141,13 @@ class WrappedPredictor(Predictor):
     def _row(self, x: Any, values: Any) -> tuple[Any, Any]:
         if values is None and isinstance(x, str | Mapping):
             return self._input.one(x)
-        return x, values
+        return _checked(x), values
+
+
+def _checked(x: Any) -> Any:
+    """Return a row as it is; ``ValueError`` if it is neither that nor a text."""
+    words = isinstance(x, list | tuple) and any(isinstance(value, str) for value in x)
+    if x is None or words or isinstance(x, bytes | Number):
+        what = "a list of texts" if words else repr(x) if x is None else type(x).__name__
+        raise ValueError(f"give one text, a str, or a row of features, got {what}")
+    return x

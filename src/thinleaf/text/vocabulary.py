@@ -113,7 +113,8 @@ def learn(
         table, np.frombuffer(content, dtype=np.uint8), text_ptr
     )
     if totals.size == 0:
-        raise ValueError(f"no terms in {n_texts} texts to learn from")
+        hint = "" if is_chars else ": they have no word; characters may do (kind='chars')"
+        raise ValueError(f"no terms in {n_texts} texts to learn from{hint}")
     kept = np.flatnonzero(n_with >= min_df)
     if is_chars:
         kept = kept[_storable(pool, pool_ptr, kept, content)]
