@@ -52,7 +52,7 @@ def test_one_text_must_be_one(wrong, model, tmp_path):
 def test_records_with_line_breaks_are_no_lines(tmp_path):
     """A table whose columns are not known is not read as texts, one a line."""
     records = [line for i in range(20) for line in ('loan,e,"what', f'are the rates {i}"')]
-    lines = ["kategorie,extra,titel", *records]
+    lines = ["group,extra,item", *records]
     assert evident_format(lines) == "csv"
     texts = [line for i in range(3) for line in (f'he said "{i}, well', 'and left"')]
     assert evident_format(texts) is None
