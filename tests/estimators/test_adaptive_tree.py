@@ -26,8 +26,8 @@ from tests.estimator_cases import (
     quick,
 )
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree
-from thinleaf.estimators import adaptive_tree
 from thinleaf.model.cost import summarize
+from thinleaf.softmaxtree.growth import adapt
 from thinleaf.softmaxtree.growth.adapt import CLASSES_PER_LEAF
 from thinleaf.softmaxtree.growth.round_record import RoundRecord
 
@@ -179,7 +179,7 @@ def test_leaves_start_with_a_share_of_all_classes_but_few_fair_ones(n_classes, c
     limits = first_limits(n_classes, contraction=contraction, init="random")
     n_leaves = (limits.size + 1) // 2
     fair = -(-n_classes // n_leaves)
-    expected = max(1, min(int(contraction * n_classes), adaptive_tree._FAIR_SHARES * fair))
+    expected = max(1, min(int(contraction * n_classes), adapt._FAIR_SHARES * fair))
     assert set(limits) == {expected}
     assert n_leaves >= 4
     assert n_classes / n_leaves <= CLASSES_PER_LEAF

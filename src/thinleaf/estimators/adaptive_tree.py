@@ -31,6 +31,7 @@ from thinleaf.softmaxtree.growth.adapt import (
     follow,
     hold_out,
     usual_depth,
+    usual_limits,
 )
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
@@ -43,7 +44,6 @@ from thinleaf.softmaxtree.solvers.router import solve_logistic
 from thinleaf.softmaxtree.tao import Settings, TrainingData
 from thinleaf.softmaxtree.tao.units import feature_spread
 
-_FAIR_SHARES = 4
 _JUDGES = 0.15
 """Share of the rows that decide."""
 
@@ -452,7 +452,9 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             grown = grow(
                 start,
                 data,
-                self._settings(data, self._first_limits(start.tree)),
+                self._settings(
+                    data, usual_limits(start.tree, self.contraction, self.initial_contraction)
+                ),
                 self._growth(data),
                 executor,
                 node_seed(seed, 2),
@@ -498,15 +500,6 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         if self.max_leaves is not None:
             depth = min(depth, math.floor(math.log2(self.max_leaves)))
         return initial_tree(data, int(depth), self._init(data), seed)
-
-    def _first_limits(self, tree: Tree) -> IndexArray:
-        """Return k₀ for every leaf of the initial tree."""
-        if self.initial_contraction is None:
-            fair = _FAIR_SHARES * math.ceil(tree.n_classes / tree.n_leaves)
-            limit = min(math.floor(self.contraction * tree.n_classes + 1e-9), fair)
-        else:
-            limit = math.floor(self.initial_contraction * tree.n_classes + 1e-9)
-        return np.full(tree.n_nodes, max(limit, 1), dtype=INDEX)
 
     def _growth(self, data: TrainingData) -> Growth:
         return Growth(

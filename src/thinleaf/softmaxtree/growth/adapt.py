@@ -432,12 +432,16 @@ def flat_is_affordable(X: Rows, n_classes: int) -> bool:
 def first_limits(tree: Tree, wishes: Wishes) -> IndexArray:
     """Return k₀ for every leaf of the initial tree."""
     if tree.n_leaves == 1 and wishes.first_share is None:
-        limit = tree.n_classes
-    elif wishes.first_share is None:
-        fair = _FAIR_SHARES * math.ceil(tree.n_classes / tree.n_leaves)
-        limit = min(math.floor(wishes.contraction * tree.n_classes + 1e-9), fair)
-    else:
-        limit = math.floor(wishes.first_share * tree.n_classes + 1e-9)
+        return np.full(tree.n_nodes, tree.n_classes, dtype=INDEX)
+    return usual_limits(tree, wishes.contraction, wishes.first_share)
+
+
+def usual_limits(tree: Tree, contraction: float, first_share: float | None) -> IndexArray:
+    """Return the same: the share of all classes that is given, or some fair shares of a leaf."""
+    share = contraction if first_share is None else first_share
+    limit = math.floor(share * tree.n_classes + 1e-9)
+    if first_share is None:
+        limit = min(limit, _FAIR_SHARES * math.ceil(tree.n_classes / tree.n_leaves))
     return np.full(tree.n_nodes, max(limit, 1), dtype=INDEX)
 
 
