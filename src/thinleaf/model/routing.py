@@ -98,17 +98,21 @@ def leaf_of_rows(tree: Tree, reach: Reach) -> IndexArray:
     return out
 
 
-def losses(tree: Tree, X: Rows, y: IndexArray, reach: Reach) -> tuple[AccumArray, BoolArray]:
+def losses(
+    tree: Tree, X: Rows, y: IndexArray, reach: Reach, sharpness: float = 1.0
+) -> tuple[AccumArray, BoolArray]:
     """Return cross-entropy (∞ where the leaf lacks the class) and 0/1 outcome of routed rows.
 
-    ``y`` is indexed by row id; the results are aligned with ``reach.rows``.
+    ``y`` is indexed by row id; the results are aligned with ``reach.rows``. Scores of leaves count
+    ``sharpness`` times.
     """
     cross_entropy = np.empty(reach.rows.size, dtype=ACCUM)
     correct = np.empty(reach.rows.size, dtype=np.bool_)
     group_losses(
         X, reach.rows, y, reach.order, reach.begin, reach.end, tree.children, tree.class_ptr,
         tree.class_ids, tree.feat_ptr, tree.feat_idx, tree.block_ptr, tree.block_val,
-        tree.leaf_bias, np.full(n_features_of(X), -1, dtype=INDEX), cross_entropy, correct,
+        tree.leaf_bias, np.full(n_features_of(X), -1, dtype=INDEX), PARAM(sharpness),
+        cross_entropy, correct,
     )  # fmt: skip
     return cross_entropy, correct
 
@@ -121,9 +125,9 @@ def losses_from(
 
 
 def leaf_losses(
-    leaf: Leaf, X: Rows, y: IndexArray, rows: IndexArray
+    leaf: Leaf, X: Rows, y: IndexArray, rows: IndexArray, sharpness: float = 1.0
 ) -> tuple[AccumArray, BoolArray]:
-    """Return the losses of rows at one leaf."""
+    """Return the losses of rows at one leaf, whose scores count ``sharpness`` times."""
     cross_entropy = np.empty(rows.size, dtype=ACCUM)
     correct = np.empty(rows.size, dtype=np.bool_)
     group_losses(
@@ -131,7 +135,7 @@ def leaf_losses(
         np.full(1, rows.size, INDEX), np.full((1, 2), NO_CHILD, INDEX), _whole(leaf.classes),
         leaf.classes, _whole(leaf.features), leaf.features, _whole(leaf.weights),
         leaf.weights.ravel(), leaf.bias, np.full(n_features_of(X), -1, dtype=INDEX),
-        cross_entropy, correct,
+        PARAM(sharpness), cross_entropy, correct,
     )  # fmt: skip
     return cross_entropy, correct
 

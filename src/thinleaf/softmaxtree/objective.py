@@ -16,6 +16,9 @@ from thinleaf.model.tree import Leaf, Router, Tree
 
 Absent: TypeAlias = Literal["drop", "constant", "zero_one"]
 
+_AT_ONCE = 2**18
+"""Weights that are summed at once: copies of all weights of a large tree would take longer."""
+
 
 @dataclass(frozen=True)
 class Penalty:
@@ -37,8 +40,12 @@ class Penalty:
         """Return the part of the objective that some weights have; none in units of nodes."""
         if self.in_node_units:
             return 0.0
-        wide = weights.astype(ACCUM).ravel()
-        return float(self.l1 * np.abs(wide).sum() + 0.5 * self.ridge * (wide @ wide))
+        flat = weights.ravel()
+        parts = (flat[at : at + _AT_ONCE].astype(ACCUM) for at in range(0, flat.size, _AT_ONCE))
+        sums = np.zeros(2)
+        for wide in parts:
+            sums += np.abs(wide).sum(), wide @ wide
+        return float(self.l1 * sums[0] + 0.5 * self.ridge * sums[1])
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ def group_losses(
     block_val: ParamArray,
     leaf_bias: ParamArray,
     position: IndexArray,
+    sharpness: float,
     cross_entropy: AccumArray,
     correct: BoolArray,
 ) -> None:
@@ -65,6 +66,8 @@ def group_losses(
                 correct[at] = False
                 continue
             score_row(X, rows[at], features, block, bias, position, scores)
+            for c in range(k):
+                scores[c] *= sharpness
             cross_entropy[at] = max(log_sum_exp(scores) - scores[slot], 0.0)
             correct[at] = np.argmax(scores) == slot
         for r in range(features.size):

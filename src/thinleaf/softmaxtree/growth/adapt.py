@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, AccumArray, IndexArray
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray
 from thinleaf.arrays.rows import CSR, Rows, n_features_of
 from thinleaf.execution import Executor
 from thinleaf.model.frozen import FrozenTree
@@ -477,8 +477,8 @@ def with_sharpness(tree: Tree, factor: float) -> Tree:
     """Return a tree with the scores of its leaves multiplied: no leaf changes its mind."""
     return replace(
         tree,
-        block_val=(tree.block_val * factor).astype(tree.block_val.dtype),
-        leaf_bias=(tree.leaf_bias * factor).astype(tree.leaf_bias.dtype),
+        block_val=tree.block_val * PARAM(factor),
+        leaf_bias=tree.leaf_bias * PARAM(factor),
     )
 
 
@@ -489,7 +489,7 @@ def sharpened(tree: Tree, judge: TrainingData) -> tuple[Tree, float]:
 
     @cache
     def loss(at: int) -> float:
-        entropy, _ = losses(with_sharpness(tree, _SHARPNESS[at]), rows.X, rows.y, reach)
+        entropy, _ = losses(tree, rows.X, rows.y, reach, _SHARPNESS[at])
         inside = np.isfinite(entropy)
         return float(entropy[inside] @ rows.weight[inside])
 

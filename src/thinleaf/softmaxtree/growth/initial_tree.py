@@ -291,7 +291,7 @@ def _balanced_assignment(
         if tree.is_leaf[node]:
             leaf_of_class[present[group]] = node
             continue
-        right = _halve(prototypes[group], _node_rng(seed, node))
+        right = _halve(_used_columns(prototypes[group]), _node_rng(seed, node))
         groups[int(tree.children[node, 0])] = group[~right]
         groups[int(tree.children[node, 1])] = group[right]
     return leaf_of_class[data.y]
@@ -309,7 +309,7 @@ def _halve(points: Matrix, rng: np.random.Generator) -> BoolArray:
         return best
     for _ in range(_HALVE_STARTS):
         first, second = rng.choice(n_points, 2, replace=False)
-        axis = _dense_sum(points[[second]]) - _dense_sum(points[[first]])
+        axis = _sum(points, [second]) - _sum(points, [first])
         right = np.zeros(n_points, dtype=np.bool_)
         for _ in range(_HALVE_STEPS):
             before = right
@@ -318,7 +318,7 @@ def _halve(points: Matrix, rng: np.random.Generator) -> BoolArray:
             right[rank[(n_points + 1) // 2 :]] = True
             if np.array_equal(right, before):
                 break
-            left_sum, right_sum = _dense_sum(points[~right]), _dense_sum(points[right])
+            left_sum, right_sum = _sum(points, ~right), _sum(points, right)
             axis = _unit(right_sum) - _unit(left_sum)
         value = float(np.linalg.norm(left_sum) + np.linalg.norm(right_sum))
         if value > best_value:
@@ -330,5 +330,18 @@ def _unit(v: AccumArray) -> AccumArray:
     return v / max(float(np.linalg.norm(v)), 1e-300)
 
 
-def _dense_sum(points: Matrix) -> AccumArray:
-    return np.asarray(points.sum(axis=0), dtype=ACCUM).ravel()
+def _sum(points: Matrix, which: AnyArray | list[int]) -> AccumArray:
+    members = np.zeros(points.shape[0], dtype=ACCUM)
+    members[which] = 1.0
+    return np.asarray(points.T @ members, dtype=ACCUM)
+
+
+def _used_columns(points: Matrix) -> Matrix:
+    """Return sparse points without the columns in which they have nothing."""
+    if not sp.issparse(points):
+        return points
+    used = np.zeros(points.shape[1], dtype=np.bool_)
+    used[points.indices] = True
+    new = np.cumsum(used, dtype=INDEX) - 1
+    shape = (points.shape[0], int(used.sum()))
+    return sp.csr_matrix((points.data, new[points.indices], points.indptr), shape=shape)

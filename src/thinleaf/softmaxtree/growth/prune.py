@@ -31,6 +31,8 @@ def prune(tree: Tree, reached: BoolArray | None = None) -> tuple[Tree, IndexArra
     """
     alive = np.ones(tree.n_nodes, dtype=np.bool_) if reached is None else reached
     single = _single_class(tree, alive)
+    if _is_pruned(tree, alive, single):
+        return tree, np.arange(tree.n_nodes, dtype=INDEX)
     queue = [_resolve(tree, alive, single, 0)]
     children: list[tuple[int, int]] = []
     nodes: list[Router | Leaf] = []
@@ -49,6 +51,21 @@ def prune(tree: Tree, reached: BoolArray | None = None) -> tuple[Tree, IndexArra
         np.array(children), nodes, n_features=tree.n_features, n_classes=tree.n_classes
     )
     return pruned, np.array(queue, dtype=INDEX)
+
+
+def _is_pruned(tree: Tree, alive: BoolArray, single: IndexArray) -> bool:
+    """Return whether there is nothing to cut, and nodes are numbered breadth-first."""
+    routers = np.flatnonzero(~tree.is_leaf)
+    first = 2 * np.arange(routers.size) + 1
+    in_order = np.array_equal(tree.children[routers], np.column_stack([first, first + 1]))
+    if not in_order or not alive.all() or np.any(single[routers] >= 0):
+        return False
+    constant = np.flatnonzero(single >= 0)
+    return (
+        not tree.leaf_bias[tree.class_ptr[constant]].any()
+        and bool(np.all(tree.feat_ptr[constant] == tree.feat_ptr[constant + 1]))
+        and all(_only_child(tree, alive, int(node)) == NO_CHILD for node in routers)
+    )
 
 
 def _only_child(tree: Tree, alive: BoolArray, node: int) -> int:

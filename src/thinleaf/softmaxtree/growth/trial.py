@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, PARAM, AccumArray, IndexArray
+from thinleaf._dtypes import INDEX, AccumArray, IndexArray
 from thinleaf.arrays.rows import CSR
 from thinleaf.execution import Executor
 from thinleaf.model.routing import leaf_losses, leaf_of_rows, route
@@ -281,12 +281,7 @@ def _leaf_score(
     judged, beta = judge.weight[leaf.judged], settings.objective.beta
 
     def loss(factor: float) -> float:
-        sharp = replace(
-            fitted,
-            weights=(fitted.weights * factor).astype(PARAM),
-            bias=(fitted.bias * factor).astype(PARAM),
-        )
-        entropy, _ = leaf_losses(sharp, judge.X, judge.y, leaf.judged)
+        entropy, _ = leaf_losses(fitted, judge.X, judge.y, leaf.judged, factor)
         return float(np.minimum(entropy, beta) @ judged)
 
     _, correct = leaf_losses(fitted, judge.X, judge.y, leaf.judged)

@@ -92,11 +92,9 @@ def _solve(
     length = float(np.sqrt(max(weight @ square / weight.sum(), 1e-30)))
     n_passes, objective, converged = _separate(
         indptr, indices, data, problem.target, first, slack, square, length, W, b, _ENOUGH,
-        _PASSES * precision.max_iter,
+        _PASSES * precision.max_iter, PARAM(_LEAST_WEIGHT / length), PARAM(_SHARPNESS),
     )  # fmt: skip
-    W[np.abs(W) < _LEAST_WEIGHT / length] = 0.0
-    sharpness = PARAM(_SHARPNESS)
-    return NodeSolution(W * sharpness, b * sharpness, objective * ridge, n_passes, converged)
+    return NodeSolution(W, b, objective * ridge, n_passes, converged)
 
 
 def _by_row(
@@ -108,12 +106,32 @@ def _by_row(
         indices = np.tile(np.arange(d, dtype=INDEX), n_rows)
         square = np.square(X, dtype=ACCUM).sum(axis=1)
         return offsets(np.full(n_rows, d), INDEX), indices, np.ascontiguousarray(X).ravel(), square
-    columns = np.repeat(np.arange(X.indptr.size - 1, dtype=INDEX), np.diff(X.indptr))
-    order = np.argsort(X.indices, kind="stable")
-    counts = np.bincount(X.indices, minlength=n_rows)
-    squares = np.square(X.data, dtype=ACCUM)
-    square = np.bincount(X.indices, weights=squares, minlength=n_rows).astype(ACCUM)
-    return offsets(counts, INDEX), columns[order], X.data[order], square
+    indptr = offsets(np.bincount(X.indices, minlength=n_rows), INDEX)
+    indices, data = np.empty_like(X.indices), np.empty_like(X.data)
+    square = np.zeros(n_rows, dtype=ACCUM)
+    _transpose(X.indptr, X.indices, X.data, indptr[:-1].copy(), indices, data, square)
+    return indptr, indices, data, square
+
+
+@kernel
+def _transpose(
+    indptr: IndexArray,
+    indices: IndexArray,
+    data: ParamArray,
+    cursor: IndexArray,
+    out_indices: IndexArray,
+    out_data: ParamArray,
+    square: AccumArray,
+) -> None:
+    """Fill rows from columns, and the squared lengths of rows; ``cursor`` is where each begins."""
+    for j in range(indptr.size - 1):
+        for t in range(indptr[j], indptr[j + 1]):
+            i, x = indices[t], np.float64(data[t])
+            at = cursor[i]
+            out_indices[at] = j
+            out_data[at] = data[t]
+            square[i] += x * x
+            cursor[i] = at + 1
 
 
 @kernel
@@ -130,12 +148,15 @@ def _separate(
     b: ParamArray,
     enough: float,
     max_passes: int,
+    least: float,
+    sharpness: float,
 ) -> tuple[int, float, bool]:
     """Fill ``W`` and ``b`` by coordinate descent in the dual, row by row for all classes at once.
 
     A row has a dual variable α ≥ 0 for each class, with the curvature ‖x‖² + slack; w = Σ αỹx. The
     classes of a row are one vector to the processor. A class that is solved is moved behind those
     that are open; rows that are at zero for all of these are left out until the others are solved.
+    In the end, weights below ``least`` are left out, and the others multiplied by ``sharpness``.
     Returns the number of passes, the sum of the dual objectives, and whether all are solved.
     """
     d, k = W.shape
@@ -252,14 +273,14 @@ def _separate(
                 limit[c] = np.inf
     objective = 0.0
     for c in range(k):
-        b[class_at[c]] = bias[c] * size
+        b[class_at[c]] = bias[c] * size * sharpness
         objective += bias[c] * bias[c]
     for j in range(d):
         for c in range(k):
             score[class_at[c]] = W[j, c]
             objective += W[j, c] * W[j, c]
         for c in range(k):
-            W[j, c] = score[c]
+            W[j, c] = score[c] * sharpness if abs(score[c]) >= least else zero
     for i in range(n):
         for c in range(k):
             if alpha[i, c] > zero:
