@@ -56,7 +56,9 @@ _OVERFITTED = 1.5
 """How many times the errors of fitted rows others must make for overlap to be tried."""
 
 _PROBES = 16
-"""Leaves to expand before all of them: on text, hardly any gains by it."""
+_SHARE_OF_PROBES = 0.25
+"""Leaves to expand before all of them, at the most and of sparse rows: on text, hardly any gains by
+it."""
 
 
 @dataclass(frozen=True)
@@ -307,9 +309,12 @@ class _Work:
 
     def _promising(self, attempt: Callable[[int], Expansion | None], leaves: list[int]) -> bool:
         """Return whether some leaves of a tree that has not grown yet gain by it, all in all."""
-        if len(leaves) <= _PROBES:
+        n_probes = _PROBES
+        if isinstance(self.data.X, CSR):
+            n_probes = min(n_probes, math.ceil(_SHARE_OF_PROBES * len(leaves)))
+        if len(leaves) <= n_probes:
             return True
-        probes = leaves[:: max(1, len(leaves) // _PROBES)][:_PROBES]
+        probes = leaves[:: max(1, len(leaves) // n_probes)][:n_probes]
         found = [e for e in self.executor.map(attempt, probes) if e is not None]
         return promising([e.gain for e in found], self.growth.doubt)
 

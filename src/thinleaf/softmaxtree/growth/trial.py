@@ -47,7 +47,7 @@ _SHARPNESS = (0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83)
 _STEP = 3.0
 _MOST_STEPS = 4
 _LEAST_FALL = 0.01
-FIRST_STRENGTH: dict[LeafLoss, float] = {"softmax": 0.03, "hinge": 0.7}
+FIRST_STRENGTH: dict[LeafLoss, float] = {"softmax": 0.09, "hinge": 0.7}
 """Ridge for rows of unit length at which the search begins."""
 
 
@@ -192,15 +192,16 @@ def look_again(
         return math.inf if times * n_weights > _MOST_WEIGHTS and strength < most else total
 
     most = max(kind.strength for kind in kinds)
-    found = [
-        (*search(partial(score, kind.loss), kind.strength / _STEP, _LEAST_FALL), kind.loss)
-        for kind in kinds
-    ]
+    best, found = math.inf, kinds[0]
     # the one that is quicker, unless another is clearly better
-    least = min(score for score, _, _ in found)
-    good = [entry for entry in found if entry[0] <= _CLOSE * least]
-    _, strength, loss = min(good, key=lambda entry: (entry[2] != "hinge", entry[0]))
-    return LeafKind(loss, strength)
+    for kind in sorted(kinds, key=lambda kind: kind.loss != "hinge"):
+        begin, scored = kind.strength / _STEP, cache(partial(score, kind.loss))
+        if scored(begin) > best:
+            continue
+        least, strength = search(scored, begin, _LEAST_FALL)
+        if _CLOSE * least < best:
+            best, found = least, LeafKind(kind.loss, strength)
+    return found
 
 
 @dataclass(frozen=True)
