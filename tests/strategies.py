@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from thinleaf._dtypes import INDEX, NO_CHILD, PARAM
 from thinleaf.arrays.rows import CSC, CSR, Local, Rows
-from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.model.tree import Leaf, Router, SparseLeaf, Tree
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.objective import Penalty
 from thinleaf.softmaxtree.solvers.problem import NodeProblem
@@ -77,14 +77,23 @@ def random_router(rng: np.random.Generator, n_features: int, *, zero: float = 0.
 def random_leaf(
     rng: np.random.Generator, n_features: int, n_classes: int, *, pure: float = 0.2
 ) -> Leaf:
-    """Return a leaf of small integers; with probability ``pure``, a constant one."""
+    """Return a leaf of small integers; with probability ``pure``, a constant one.
+
+    Every third keeps nonzero weights alone.
+    """
     if rng.random() < pure:
         return Leaf.constant(int(rng.integers(n_classes)))
     k = int(rng.integers(1, n_classes + 1))
     classes = np.sort(rng.choice(n_classes, size=k, replace=False)).astype(INDEX)
     used = np.flatnonzero(rng.random(n_features) < 0.6).astype(INDEX)
     weights = rng.integers(-2, 3, size=(used.size, k)).astype(PARAM)
-    return Leaf(classes, used, weights, rng.integers(-3, 4, size=k).astype(PARAM))
+    leaf = Leaf(classes, used, weights, rng.integers(-3, 4, size=k).astype(PARAM))
+    return as_sparse(leaf) if used.size and (k + used.size) % 3 == 0 else leaf
+
+
+def as_sparse(leaf: Leaf) -> SparseLeaf:
+    """Return a leaf that keeps nonzero weights alone, whatever that costs."""
+    return SparseLeaf(leaf.classes, leaf.features, *leaf.nonzero(), leaf.bias)
 
 
 def random_tree(

@@ -16,6 +16,9 @@ OFFSET: Final = np.int64
 PARAM: Final = np.float32
 """Inputs and model parameters."""
 
+SLOT: Final = np.uint16
+"""Positions of classes within a leaf whose weights are sparse."""
+
 ACCUM: Final = np.float64
 """Losses, objectives and every long sum."""
 
@@ -26,5 +29,6 @@ IndexArray: TypeAlias = NDArray[np.int32]
 OffsetArray: TypeAlias = NDArray[np.int64]
 ParamArray: TypeAlias = NDArray[np.float32]
 AccumArray: TypeAlias = NDArray[np.float64]
+SlotArray: TypeAlias = NDArray[np.uint16]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]

@@ -12,19 +12,21 @@ from hypothesis import strategies as st
 from tests import reference
 from tests.strategies import (
     as_rows,
+    as_sparse,
     integer_rows,
     random_leaf,
     random_router,
     random_tree,
     trees,
 )
-from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, PARAM
+from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, PARAM, SLOT
 from thinleaf.model.routing import leaf_of_rows, route
-from thinleaf.model.tree import Leaf, Router, Tree, TreeError
+from thinleaf.model.tree import Leaf, Router, SparseLeaf, Tree, TreeError
 
 ARRAYS = (
     "children", "router_ptr", "router_idx", "router_val", "bias", "class_ptr", "class_ids",
-    "leaf_bias", "feat_ptr", "feat_idx", "block_ptr", "block_val",
+    "leaf_bias", "feat_ptr", "feat_idx", "block_ptr", "block_val", "row_size", "entry_ptr",
+    "entry_slot", "entry_val",
 )  # fmt: skip
 
 
@@ -354,13 +356,70 @@ for _name in ("router_val", "bias", "leaf_bias", "block_val"):
 for _name in ARRAYS:
     CORRUPTIONS[f"{_name} of another dtype"] = lambda tree, name=_name: {
         name: getattr(tree, name).astype(
-            {"i4": "i8", "i8": "i4", "f4": "f8"}[getattr(tree, name).dtype.str[1:]]
+            {"i4": "i8", "i8": "i4", "f4": "f8", "u2": "i4"}[getattr(tree, name).dtype.str[1:]]
         )
     }
     if _name != "children":
         CORRUPTIONS[f"{_name} with two axes"] = lambda tree, name=_name: {
             name: getattr(tree, name)[:, None]
         }
+
+SPARSE_CORRUPTIONS = {
+    "one slot too many": extended("entry_slot", 1),
+    "one weight too many": extended("entry_val", 1.0),
+    "one row too many": extended("row_size", 0),
+    "a row is longer than classes are": edited("row_size", slice(0, 2), [3, 0]),
+    "a row has a negative size": edited("row_size", slice(0, 2), [-1, 4]),
+    "a block's row has weights": edited("row_size", slice(2, 4), [1, 0]),
+    "rows have other sizes than the leaf": edited("row_size", 0, 1),
+    "weights of another leaf": edited("entry_ptr", slice(2, 4), 2),
+    "entry_ptr starts above zero": edited("entry_ptr", 0, 1),
+    "entry_ptr falls": edited("entry_ptr", 4, -1),
+    "entry_ptr ends early": edited("entry_ptr", 5, 1),
+    "slot out of range": edited("entry_slot", 1, 2),
+    "slots not ascending": edited("entry_slot", slice(0, 2), [1, 0]),
+    "slot twice": edited("entry_slot", slice(0, 2), [0, 0]),
+    "weight is NaN": edited("entry_val", 0, np.nan),
+}
+
+
+def with_sparse_leaves() -> Tree:
+    """Return the small tree with entries at nodes 1 and 4, and a block at node 3."""
+    tree = small_tree()
+    return tree.replace({i: as_sparse(tree.leaf(i)) for i in (1, 4)})
+
+
+@pytest.mark.parametrize("corruption", SPARSE_CORRUPTIONS)
+def test_validate_rejects_sparse_leaves(corruption):
+    tree = with_sparse_leaves()
+    tree.validate()
+    with pytest.raises(TreeError):
+        replace(tree, **SPARSE_CORRUPTIONS[corruption](tree)).validate()
+
+
+def test_a_sparse_leaf_has_the_weights_of_its_block():
+    tree = small_tree()
+    sparse = with_sparse_leaves()
+    for node in (1, 3, 4):
+        np.testing.assert_array_equal(tree.leaf(node).weights, sparse.leaf(node).weights)
+        doubled = sparse.leaf(node).scaled(2.0)
+        np.testing.assert_array_equal(doubled.weights, 2 * tree.leaf(node).weights)
+        np.testing.assert_array_equal(doubled.bias, 2 * tree.leaf(node).bias)
+    assert [isinstance(sparse.leaf(i), SparseLeaf) for i in (1, 3, 4)] == [True, False, True]
+
+
+def test_the_form_of_fewer_bytes_is_kept():
+    leaf = small_tree().leaf(1)
+    assert leaf.compact() is leaf
+    few = np.zeros((2, 20), PARAM)
+    few[0, 3] = few[1, 0] = 1.0
+    wide = Leaf(np.arange(20, dtype=INDEX), leaf.features, few, np.zeros(20, PARAM))
+    compact = wide.compact()
+    assert isinstance(compact, SparseLeaf)
+    assert compact.compact() is compact
+    np.testing.assert_array_equal(compact.weights, few)
+    assert compact.stored.size == 2
+    assert compact.n_weights == wide.n_weights == 40
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
@@ -377,7 +436,8 @@ def test_validate_never_crashes_on_a_changed_entry(tree, data):
     name = data.draw(st.sampled_from([n for n in ARRAYS if getattr(tree, n).size]))
     array = getattr(tree, name).copy()
     at = data.draw(st.integers(0, array.size - 1))
-    array.flat[at] = data.draw(st.integers(-(2**31), 2**31 - 1))
+    limits = np.iinfo(array.dtype if array.dtype == SLOT else INDEX)
+    array.flat[at] = data.draw(st.integers(int(limits.min), int(limits.max)))
     changed = replace(tree, **{name: array})
     try:
         changed.validate()

@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from thinleaf._dtypes import INDEX, PARAM, IndexArray, ParamArray
+from thinleaf._dtypes import INDEX, PARAM, IndexArray, OffsetArray, ParamArray, SlotArray
 from thinleaf.arrays.rows import CSC, CSR, Local, Rows
 from thinleaf.kernels._jit import kernel
 
@@ -155,5 +155,50 @@ def _score_row(X, row, features, block, bias, position, scores):
                 x = X.data[t]
                 for c in range(bias.size):
                     scores[c] += x * block[r, c]
+
+    return sparse
+
+
+def score_row_by_entries(
+    X: Rows,
+    row: int,
+    features: IndexArray,
+    row_ptr: OffsetArray,
+    slots: SlotArray,
+    values: ParamArray,
+    bias: ParamArray,
+    position: IndexArray,
+    scores: ParamArray,
+) -> None:
+    """Fill ``scores`` as :func:`score_row` does, of a leaf that keeps nonzero weights alone.
+
+    Feature ``r`` of the leaf has the weights ``values[row_ptr[r]:row_ptr[r + 1]]``.
+    """
+    raise TypeError("only called from kernels")
+
+
+@overload(score_row_by_entries, inline="always")
+def _score_row_by_entries(X, row, features, row_ptr, slots, values, bias, position, scores):
+    if isinstance(X, types.Array):
+
+        def dense(X, row, features, row_ptr, slots, values, bias, position, scores):
+            for c in range(bias.size):
+                scores[c] = bias[c]
+            for r in range(features.size):
+                x = X[row, features[r]]
+                for t in range(row_ptr[r], row_ptr[r + 1]):
+                    scores[slots[t]] += x * values[t]
+
+        return dense
+
+    def sparse(X, row, features, row_ptr, slots, values, bias, position, scores):
+        for c in range(bias.size):
+            scores[c] = bias[c]
+        for s in range(X.indptr[row], X.indptr[row + 1]):
+            r = position[X.indices[s]]
+            if r >= 0:
+                x = X.data[s]
+                for t in range(row_ptr[r], row_ptr[r + 1]):
+                    scores[slots[t]] += x * values[t]
 
     return sparse

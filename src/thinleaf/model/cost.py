@@ -107,7 +107,7 @@ def _weights_per_feature(tree: Tree) -> tuple[AnyArray, AnyArray, AnyArray]:
         if tree.is_leaf[node]:
             leaf = tree.leaf(node)
             features.append(leaf.features)
-            counts.append(np.count_nonzero(leaf.weights, axis=1))
+            counts.append(leaf.nonzero()[0])
         else:
             router = tree.router(node)
             features.append(router.features)

@@ -32,7 +32,10 @@ class Section:
 
 def tree_arrays(tree: Tree, prefix: str) -> dict[str, AnyArray]:
     """Return a tree's arrays under names that begin with a prefix."""
-    return {prefix + name: getattr(tree, name) for name in array_names()}
+    names = array_names()
+    if tree.entry_val.size:
+        names += array_names(sparse=True)
+    return {prefix + name: getattr(tree, name) for name in names}
 
 
 def tree_from_arrays(
@@ -40,9 +43,10 @@ def tree_from_arrays(
 ) -> Tree:
     """Return the tree of some arrays, validated; its arrays are copies."""
     try:
-        tree = Tree(
-            n_features, n_classes, **{name: arrays[prefix + name].copy() for name in array_names()}
-        )
+        names = array_names()
+        if f"{prefix}entry_ptr" in arrays:
+            names += array_names(sparse=True)
+        tree = Tree(n_features, n_classes, **{name: arrays[prefix + name].copy() for name in names})
         tree.validate()
     except (KeyError, TreeError) as error:
         raise ModelFileError(f"the file holds no valid tree {prefix!r}: {error}") from error

@@ -19,6 +19,7 @@ from thinleaf._dtypes import (
     INDEX,
     OFFSET,
     PARAM,
+    SLOT,
     AccumArray,
     AnyArray,
     IndexArray,
@@ -28,13 +29,13 @@ from thinleaf._dtypes import (
 from thinleaf.arrays.checks import is_whole, require
 from thinleaf.arrays.ragged import offsets
 from thinleaf.model.kernels.packed import ARRAYS, FLOAT16, FLOAT32, INT8
+from thinleaf.model.nodes import MOST_SLOTS
 from thinleaf.model.probability import Outside
 from thinleaf.model.tree import Leaf, Nodes, Router, TreeError, join
 
 WeightType: TypeAlias = Literal["float32", "float16", "int8"]
 
 WEIGHT_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8}
-_SLOT = np.uint16
 _MAX_BEAM = 1024
 _MIN_TEMPERATURE = 1e-3
 _N_TOP = 128  # for each path: seven levels of a tree
@@ -285,7 +286,9 @@ class PackedTree:
         for classes, features, size in zip(k.tolist(), used.tolist(), block.tolist(), strict=True):
             rows = self.n_features if features == 0 and not self.sparse else features
             _require(size in (0, rows * classes), "a block must have shape (features, classes)")
-            _require(size > 0 or features == 0 or classes <= 2**16, "too many classes for slots")
+            _require(
+                size > 0 or features == 0 or classes <= MOST_SLOTS, "too many classes for slots"
+            )
         n_rows = self.feat_idx.size
         _require(self.row_ptr.shape == (n_rows + 1,), "row_ptr must have one entry a feature")
         _require(
@@ -344,7 +347,7 @@ class PackedTree:
 def array_dtypes(weights: WeightType) -> dict[str, type]:
     """Return the dtype of each array of a packed tree."""
     weight = {"float32": PARAM, "float16": np.float16, "int8": np.int8}[weights]
-    own: dict[str, type] = {"block": weight, "entry": weight, "slot": _SLOT, "rank": INDEX}
+    own: dict[str, type] = {"block": weight, "entry": weight, "slot": SLOT, "rank": INDEX}
     by_suffix = {"_ptr": OFFSET, "_idx": INDEX, "_ids": INDEX, "_val": PARAM, "_at": INDEX}
     floats = dict.fromkeys(("inside", "outside", "prior", "extra"), ACCUM)
     named = own | floats | {"child": INDEX, "bias": PARAM, "leaf_bias": PARAM, "scale": PARAM}
@@ -458,10 +461,10 @@ def _pack_leaves(
             row_sizes.append(np.zeros(features.size, dtype=OFFSET))
         else:
             features = leaf.features
-            rows, columns = np.nonzero(leaf.weights)
-            slots.append(columns.astype(_SLOT))
-            entries.append(leaf.weights[rows, columns])
-            row_sizes.append(np.bincount(rows, minlength=features.size))
+            sizes, own_slots, values = leaf.nonzero()
+            slots.append(own_slots)
+            entries.append(values)
+            row_sizes.append(sizes)
             dense.append(np.empty(0, PARAM))
         feat.append(features)
         classes.append(leaf.classes)
@@ -475,7 +478,7 @@ def _pack_leaves(
         "block_ptr": offsets([block.size for block in dense]),
         "block": join(dense, PARAM),
         "row_ptr": offsets(join(row_sizes, OFFSET)),
-        "slot": join(slots, _SLOT),
+        "slot": join(slots, SLOT),
         "entry": join(entries, PARAM),
     }
 
@@ -484,12 +487,12 @@ def _as_block(leaf: Leaf, sparse: bool, blocks: bool | None) -> bool:
     """Return whether a leaf is stored as a dense block: asked for, or cheaper than sparse rows."""
     if leaf.features.size == 0:
         return False
-    if leaf.classes.size > 2**16:  # more than slots can count
+    if leaf.classes.size > MOST_SLOTS:
         return True
     if blocks is not None:
         return blocks
     cost = _ENTRY_COST_SPARSE if sparse else _ENTRY_COST_DENSE
-    return cost * int(np.count_nonzero(leaf.weights)) > leaf.weights.size
+    return cost * int(np.count_nonzero(leaf.stored)) > leaf.n_weights
 
 
 # -- small steps -----------------------------------------------------------------------------------

@@ -14,13 +14,10 @@ from thinleaf._dtypes import (
     ACCUM,
     INDEX,
     NO_CHILD,
-    OFFSET,
     PARAM,
     AccumArray,
-    AnyArray,
     BoolArray,
     IndexArray,
-    OffsetArray,
     ParamArray,
 )
 from thinleaf.arrays.rows import Rows, n_features_of, n_rows_of
@@ -111,8 +108,8 @@ def losses(
     group_losses(
         X, reach.rows, y, reach.order, reach.begin, reach.end, tree.children, tree.class_ptr,
         tree.class_ids, tree.feat_ptr, tree.feat_idx, tree.block_ptr, tree.block_val,
-        tree.leaf_bias, np.full(n_features_of(X), -1, dtype=INDEX), PARAM(sharpness),
-        cross_entropy, correct,
+        tree.row_size, tree.entry_ptr, tree.entry_slot, tree.entry_val, tree.leaf_bias,
+        np.full(n_features_of(X), -1, dtype=INDEX), PARAM(sharpness), cross_entropy, correct,
     )  # fmt: skip
     return cross_entropy, correct
 
@@ -128,21 +125,13 @@ def leaf_losses(
     leaf: Leaf, X: Rows, y: IndexArray, rows: IndexArray, sharpness: float = 1.0
 ) -> tuple[AccumArray, BoolArray]:
     """Return the losses of rows at one leaf, whose scores count ``sharpness`` times."""
-    cross_entropy = np.empty(rows.size, dtype=ACCUM)
-    correct = np.empty(rows.size, dtype=np.bool_)
-    group_losses(
-        X, rows, y, np.arange(rows.size, dtype=INDEX), np.zeros(1, INDEX),
-        np.full(1, rows.size, INDEX), np.full((1, 2), NO_CHILD, INDEX), _whole(leaf.classes),
-        leaf.classes, _whole(leaf.features), leaf.features, _whole(leaf.weights),
-        leaf.weights.ravel(), leaf.bias, np.full(n_features_of(X), -1, dtype=INDEX),
-        PARAM(sharpness), cross_entropy, correct,
-    )  # fmt: skip
-    return cross_entropy, correct
-
-
-def _whole(array: AnyArray) -> OffsetArray:
-    """Return the offsets of a single node that owns all of an array."""
-    return np.array([0, array.size], dtype=OFFSET)
+    n_classes = int(leaf.classes[-1]) + 1
+    alone = Tree.build(
+        [[NO_CHILD, NO_CHILD]], [leaf], n_features=n_features_of(X), n_classes=n_classes
+    )
+    whole = np.array([rows.size], dtype=INDEX)
+    order = np.arange(rows.size, dtype=INDEX)
+    return losses(alone, X, y, Reach(rows, order, np.zeros(1, INDEX), whole), sharpness)
 
 
 def router_scores(router: Router, X: Rows, rows: IndexArray) -> ParamArray:

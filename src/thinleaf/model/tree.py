@@ -1,17 +1,18 @@
-"""The tree as flat arrays, and the plain values that its nodes are made of.
+"""The tree as flat arrays.
 
 A node is a router or a leaf. Routers are rows of one CSR matrix; a leaf holds sorted class ids and
-a dense block of weights over the features that it uses, the class axis contiguous. Arrays are the
-truth and are never changed in place: :meth:`Tree.replace` gives a new tree. :class:`Router` and
-:class:`Leaf` are views for solvers and for people. Nothing here trains or predicts.
+weights over the features that it uses: a dense block, the class axis contiguous, or the weights
+that are not zero, where these are few. Arrays are the truth and are never changed in place:
+:meth:`Tree.replace` gives a new tree. :class:`Router` and :class:`Leaf` are views for solvers and
+for people. Nothing here trains or predicts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -20,62 +21,23 @@ from thinleaf._dtypes import (
     NO_CHILD,
     OFFSET,
     PARAM,
+    SLOT,
     AnyArray,
     BoolArray,
     IndexArray,
     OffsetArray,
     ParamArray,
+    SlotArray,
 )
 from thinleaf.arrays.checks import require
 from thinleaf.arrays.ragged import offsets
+from thinleaf.model.nodes import Leaf, Router, SparseLeaf
+
+__all__ = ["Leaf", "Nodes", "Router", "SparseLeaf", "Tree", "TreeError", "array_names", "join"]
 
 
 class TreeError(ValueError):
     """The arrays do not describe a tree."""
-
-
-@dataclass(frozen=True)
-class Router:
-    """A sparse hyperplane: a row goes right if ``weights·x[features] + bias ≥ 0``, else left."""
-
-    features: IndexArray
-    weights: ParamArray
-    bias: float
-
-    @classmethod
-    def constant(cls, side: int) -> Router:
-        """Return the router that sends every row to child ``side``."""
-        return cls(np.empty(0, INDEX), np.empty(0, PARAM), 1.0 if side else -1.0)
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A softmax over a few classes.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        Ascending class ids.
-    features : ndarray of shape (n_used,)
-        Ascending ids of the features with a nonzero weight.
-    weights : ndarray of shape (n_used, k)
-    bias : ndarray of shape (k,)
-    """
-
-    classes: IndexArray
-    features: IndexArray
-    weights: ParamArray
-    bias: ParamArray
-
-    @classmethod
-    def constant(cls, class_id: int) -> Leaf:
-        """Return the leaf that always predicts one class."""
-        return cls(
-            np.array([class_id], INDEX),
-            np.empty(0, INDEX),
-            np.empty((0, 1), PARAM),
-            np.zeros(1, PARAM),
-        )
 
 
 class Nodes(Protocol):
@@ -132,6 +94,10 @@ class Tree:
     leaf_bias : ndarray, aligned with ``class_ids``
     feat_ptr, feat_idx : features that a leaf uses
     block_ptr, block_val : leaf weights; node i has a block of shape (its features, its classes)
+    row_size, entry_ptr, entry_slot, entry_val : leaf weights, of leaves without a block
+        Number of weights of each feature, aligned with ``feat_idx``; node i has the weights
+        ``entry_val[entry_ptr[i]:entry_ptr[i + 1]]``, feature by feature, each of the class that
+        ``entry_slot`` counts within the leaf. Without them, all leaves have blocks.
     """
 
     n_features: int
@@ -148,6 +114,17 @@ class Tree:
     feat_idx: IndexArray
     block_ptr: OffsetArray
     block_val: ParamArray
+    row_size: IndexArray = field(default_factory=partial(np.empty, 0, INDEX))
+    entry_ptr: OffsetArray = field(default_factory=partial(np.empty, 0, OFFSET))
+    entry_slot: SlotArray = field(default_factory=partial(np.empty, 0, SLOT))
+    entry_val: ParamArray = field(default_factory=partial(np.empty, 0, PARAM))
+
+    def __post_init__(self) -> None:
+        """Fill in that there are no sparse leaves, where nothing is said of them."""
+        if self.entry_ptr.size == 0:
+            ptr = np.zeros(len(self.children) + 1, dtype=OFFSET)
+            object.__setattr__(self, "entry_ptr", ptr)
+            object.__setattr__(self, "row_size", np.zeros(self.feat_idx.size, dtype=INDEX))
 
     # -- making trees ------------------------------------------------------------------------------
 
@@ -247,9 +224,19 @@ class Tree:
                 class_ids={i: f.classes for i, f in leaves.items()},
                 leaf_bias={i: f.bias for i, f in leaves.items()},
             )
-            changed |= self._splice("feat_ptr", feat_idx={i: f.features for i, f in leaves.items()})
+            parts = {i: _parts_of(leaf) for i, leaf in leaves.items()}
             changed |= self._splice(
-                "block_ptr", block_val={i: f.weights.ravel() for i, f in leaves.items()}
+                "feat_ptr",
+                feat_idx={i: f.features for i, f in leaves.items()},
+                row_size={i: part.row_size for i, part in parts.items()},
+            )
+            changed |= self._splice(
+                "block_ptr", block_val={i: part.block for i, part in parts.items()}
+            )
+            changed |= self._splice(
+                "entry_ptr",
+                entry_slot={i: part.slots for i, part in parts.items()},
+                entry_val={i: part.values for i, part in parts.items()},
             )
         return replace(self, **changed)
 
@@ -340,7 +327,8 @@ class Tree:
     @property
     def n_nonzero(self) -> int:
         """Number of nonzero weights in routers and leaves."""
-        return int(np.count_nonzero(self.router_val) + np.count_nonzero(self.block_val))
+        weights = (self.router_val, self.block_val, self.entry_val)
+        return sum(int(np.count_nonzero(values)) for values in weights)
 
     def levels(self) -> list[IndexArray]:
         """Return the nodes of each depth, from the root down."""
@@ -361,6 +349,11 @@ class Tree:
         features = self.feat_idx[self.feat_ptr[node] : self.feat_ptr[node + 1]]
         block = self.block_val[self.block_ptr[node] : self.block_ptr[node + 1]]
         bias = self.leaf_bias[self.class_ptr[node] : self.class_ptr[node + 1]]
+        if block.size == 0 and features.size > 0:
+            entries = slice(self.entry_ptr[node], self.entry_ptr[node + 1])
+            sizes = self.row_size[self.feat_ptr[node] : self.feat_ptr[node + 1]]
+            slots, values = self.entry_slot[entries], self.entry_val[entries]
+            return SparseLeaf(self.classes_of(node), features, sizes, slots, values, bias)
         return Leaf(self.classes_of(node), features, block.reshape(features.size, bias.size), bias)
 
     def classes_of(self, node: int) -> IndexArray:
@@ -399,6 +392,7 @@ class Tree:
             ("class_ptr", self.class_ids.size),
             ("feat_ptr", self.feat_idx.size),
             ("block_ptr", self.block_val.size),
+            ("entry_ptr", self.entry_val.size),
         ):
             ptr = getattr(self, name)
             # compared, not subtracted: differences of hostile offsets wrap around
@@ -411,27 +405,48 @@ class Tree:
         _require(bool(np.all(n_classes_of[leaf] > 0)), "every leaf needs a class")
         _require(bool(np.all(n_classes_of[~leaf] == 0)), "only leaves have classes")
         _require(bool(np.all(np.diff(self.router_ptr)[leaf] == 0)), "only routers route")
-        _require(
-            np.array_equal(np.diff(self.block_ptr), n_classes_of * n_feat_of),
-            "a leaf's block must have shape (features, classes)",
-        )
+        self._validate_entries(n_classes_of, n_feat_of)
         _require_sorted("router_idx", self.router_ptr, self.router_idx, self.n_features)
         _require_sorted("class_ids", self.class_ptr, self.class_ids, self.n_classes)
         _require_sorted("feat_idx", self.feat_ptr, self.feat_idx, self.n_features)
-        for name in ("router_val", "bias", "leaf_bias", "block_val"):
+        for name in ("router_val", "bias", "leaf_bias", "block_val", "entry_val"):
             _require(bool(np.all(np.isfinite(getattr(self, name)))), f"{name} must be finite")
+
+    def _validate_entries(self, n_classes_of: OffsetArray, n_feat_of: OffsetArray) -> None:
+        """Check that each leaf has a block of its shape, or sparse weights within it."""
+        block = np.diff(self.block_ptr)
+        sparse = (block == 0) & (n_feat_of > 0)
+        _require(
+            bool(np.all((block == n_classes_of * n_feat_of) | sparse)),
+            "a leaf's block must have shape (features, classes)",
+        )
+        _require(bool(np.all(n_classes_of[sparse] > 0)), "only leaves have features")
+        _require(self.entry_slot.shape == self.entry_val.shape, "entry_slot, entry_val differ")
+        _require(self.row_size.shape == self.feat_idx.shape, "row_size, feat_idx differ")
+        sizes, entries = self.row_size, np.diff(self.entry_ptr)
+        most = np.repeat(np.where(sparse, n_classes_of, 0), n_feat_of)
+        _require(bool(np.all((sizes >= 0) & (sizes <= most))), "row_size is out of range")
+        rows = offsets(sizes)
+        ends = rows[self.feat_ptr]
+        _require(np.array_equal(np.diff(ends), entries), "row_size, entry_ptr differ")
+        slots, row_of = self.entry_slot, np.repeat(np.arange(sizes.size), sizes)
+        _require(bool(np.all(slots < most[row_of])), "entry_slot is out of range")
+        rises = (slots[1:] > slots[:-1]) | (row_of[1:] != row_of[:-1])
+        _require(bool(np.all(rises)), "entry_slot must be ascending within a feature")
 
 
 _DTYPES: dict[str, type] = {
     "children": INDEX, "router_ptr": OFFSET, "router_idx": INDEX, "router_val": PARAM,
     "bias": PARAM, "class_ptr": OFFSET, "class_ids": INDEX, "leaf_bias": PARAM,
     "feat_ptr": OFFSET, "feat_idx": INDEX, "block_ptr": OFFSET, "block_val": PARAM,
+    "row_size": INDEX, "entry_ptr": OFFSET, "entry_slot": SLOT, "entry_val": PARAM,
 }  # fmt: skip
+_OF_SPARSE_LEAVES = ("row_size", "entry_ptr", "entry_slot", "entry_val")
 
 
-def array_names() -> tuple[str, ...]:
-    """Return the names of the arrays that make a tree."""
-    return tuple(_DTYPES)
+def array_names(*, sparse: bool = False) -> tuple[str, ...]:
+    """Return the names of the arrays that make a tree; those of sparse leaves alone, or others."""
+    return tuple(name for name in _DTYPES if (name in _OF_SPARSE_LEAVES) == sparse)
 
 
 _require = partial(require, error=TreeError)
@@ -460,13 +475,34 @@ def _pack_routers(routers: Sequence[Router | None]) -> dict[str, AnyArray]:
     }
 
 
+class _LeafParts(NamedTuple):
+    """Weights of a leaf as a tree stores them: a block, or entries."""
+
+    block: ParamArray
+    row_size: IndexArray
+    slots: SlotArray
+    values: ParamArray
+
+
+def _parts_of(leaf: Leaf) -> _LeafParts:
+    if isinstance(leaf, SparseLeaf):
+        return _LeafParts(np.empty(0, PARAM), leaf.row_sizes, leaf.slots, leaf.values)
+    none = np.zeros(leaf.features.size, dtype=INDEX)
+    return _LeafParts(leaf.weights.ravel(), none, np.empty(0, SLOT), np.empty(0, PARAM))
+
+
 def _pack_leaves(leaves: Sequence[Leaf | None]) -> dict[str, AnyArray]:
+    parts = [_parts_of(leaf) if leaf else None for leaf in leaves]
     return {
         "class_ptr": offsets([leaf.classes.size if leaf else 0 for leaf in leaves]),
         "class_ids": join([leaf.classes for leaf in leaves if leaf], INDEX),
         "leaf_bias": join([leaf.bias for leaf in leaves if leaf], PARAM),
         "feat_ptr": offsets([leaf.features.size if leaf else 0 for leaf in leaves]),
         "feat_idx": join([leaf.features for leaf in leaves if leaf], INDEX),
-        "block_ptr": offsets([leaf.weights.size if leaf else 0 for leaf in leaves]),
-        "block_val": join([leaf.weights.ravel() for leaf in leaves if leaf], PARAM),
+        "block_ptr": offsets([part.block.size if part else 0 for part in parts]),
+        "block_val": join([part.block for part in parts if part], PARAM),
+        "row_size": join([part.row_size for part in parts if part], INDEX),
+        "entry_ptr": offsets([part.values.size if part else 0 for part in parts]),
+        "entry_slot": join([part.slots for part in parts if part], SLOT),
+        "entry_val": join([part.values for part in parts if part], PARAM),
     }

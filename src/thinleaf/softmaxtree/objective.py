@@ -88,9 +88,10 @@ class Objective:
         """Return the penalty of one node's weights."""
         if isinstance(node, Router):
             return self.routers(node.weights)
-        return self.leaves(node.weights)
+        return self.leaves(node.stored)
 
     def total(self, losses: AccumArray, weight: AccumArray, tree: Tree) -> float:
         """Return E: weighted losses plus penalties; an infinite loss (``"drop"``) counts as β."""
         loss = float(np.where(np.isinf(losses), self.beta, losses) @ weight)
-        return loss + self.routers(tree.router_val) + self.leaves(tree.block_val)
+        leaves = self.leaves(tree.block_val) + self.leaves(tree.entry_val)
+        return loss + self.routers(tree.router_val) + leaves

@@ -478,6 +478,7 @@ def with_sharpness(tree: Tree, factor: float) -> Tree:
     return replace(
         tree,
         block_val=tree.block_val * PARAM(factor),
+        entry_val=tree.entry_val * PARAM(factor),
         leaf_bias=tree.leaf_bias * PARAM(factor),
     )
 

@@ -287,7 +287,7 @@ def _leaf_score(
 
     _, correct = leaf_losses(fitted, judge.X, judge.y, leaf.judged)
     least = min(loss(factor) for factor in _SHARPNESS)
-    return float(judged[~correct].sum()) + _LOSS_SHARE * least, fitted.weights.size
+    return float(judged[~correct].sum()) + _LOSS_SHARE * least, fitted.n_weights
 
 
 def fit_once(

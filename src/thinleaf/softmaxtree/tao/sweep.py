@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, AccumArray, AnyArray, BoolArray, IndexArray, ParamArray
+from thinleaf.arrays.rows import CSC
 from thinleaf.execution import Executor, SerialExecutor
 from thinleaf.model.routing import Reach, choose_child, leaf_losses
 from thinleaf.model.tree import Leaf, Router, Tree
@@ -210,7 +211,8 @@ def train_leaf(
     )
     warm = warm_leaf(old, features, classes) if old.features.size else None
     solution = _solve(settings.solve_leaf, problem, warm, settings)
-    return as_leaf(solution, features, classes), solution.converged
+    sparse = isinstance(problem.X, CSC)
+    return as_leaf(solution, features, classes, sparse=sparse), solution.converged
 
 
 def fit_router(
