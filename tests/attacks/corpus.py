@@ -453,7 +453,7 @@ for _name, _types in RIGHT.items():
             )
 ATTACKS |= {
     "other format": _set("format", "thinleaf checkpoint 1"),
-    "version 4": _set("version", 4),
+    "version 5": _set("version", 5),
     "version 0": _set("version", 0),
     "version 1.0": _set("version", 1.0),
     "version true": _set("version", True),

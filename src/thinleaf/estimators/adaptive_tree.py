@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from numbers import Integral, Real
 from os import PathLike
@@ -36,6 +36,7 @@ from thinleaf.softmaxtree.growth.adapt import (
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS
 from thinleaf.softmaxtree.growth.trial import LeafKind, LeafLoss
 from thinleaf.softmaxtree.objective import Absent, Penalty
 from thinleaf.softmaxtree.solvers.hinge import solve_hinge, solve_hinge_router
@@ -74,6 +75,7 @@ _NOT_SHAPING = _LIMITS | {
     "epsilon",
     "n_jobs",
     "random_state",
+    "small_weights",
     "verbose",
     "zero_probability",
 }
@@ -110,6 +112,10 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     init : {"auto", "random", "random_median", "pca_median", "class_clusters", "row_clusters", \
 "balanced_clusters"}
         How the initial tree and replacements start; see :class:`SoftmaxTreeClassifier`.
+    hierarchy : mapping, optional
+        From labels to the groups that they belong to, the largest first: a sequence of names, or
+        one text with "/" between them, such as ``{"cat": "animal/mammal"}``. The initial tree then
+        follows it, instead of ``init``. Model files do not hold it.
     max_sweeps : int
         Sweeps over the whole tree in a round, at the most. If held-out rows decide, there are no
         more than 2 for dense and 1 for sparse input, and one that raises their error is undone.
@@ -132,6 +138,11 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         class against the others, without an ℓ₁ penalty, which is often better and faster on text.
         ``"auto"`` tries both on sparse input, unless a penalty of leaves is given, and takes the
         softmax else. Routers follow the leaves, unless a penalty of routers is given.
+    small_weights : {"auto", "drop", "keep"} or float
+        If held-out rows decide, on sparse input: ``"drop"`` leaves out weights of leaves and
+        routers that hardly matter, as many as raise the errors of held-out rows by no more than a
+        thirtieth. A number says how many times these errors may be; 1.1 gives a smaller model.
+        ``"auto"`` is ``"drop"`` for trees of more than a million weights, and ``"keep"`` else.
     router_l1, leaf_l1, router_ridge, leaf_ridge : float, optional
         Penalties on the sum of losses. What is given is in the units of the input, as in
         :class:`SoftmaxTreeClassifier`, whose default the other one of the same nodes then has. If
@@ -219,6 +230,10 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     _parameter_constraints: dict[str, list[Any]] = BaseTaoClassifier._parameter_constraints | {
         "decisions": [StrOptions({"held_out", "training"})],
         "leaf_loss": [StrOptions({"auto", "softmax", "hinge"})],
+        "small_weights": [
+            StrOptions({"auto", "drop", "keep"}),
+            Interval(Real, 1, None, closed="left"),
+        ],
         "beam": [Interval(Integral, 1, 1024, closed="both"), StrOptions({"auto"})],
         "contraction": [Interval(Real, 0, 1, closed="neither")],
         "tolerance": [Interval(Real, 0, None, closed="left")],
@@ -243,6 +258,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         initial_depth: int | None = None,
         expansion_depth: int = 1,
         init: Init | Literal["auto"] = "auto",
+        hierarchy: Mapping[Any, Any] | None = None,
         max_sweeps: int = 15,
         expansion_sweeps: int = 10,
         max_rounds: int | Literal["auto"] | None = None,
@@ -251,6 +267,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         max_seconds: float | None = None,
         decisions: Literal["held_out", "training"] = "held_out",
         leaf_loss: Literal["auto", "softmax", "hinge"] = "auto",
+        small_weights: float | Literal["auto", "drop", "keep"] = "auto",
         router_l1: float | None = None,
         leaf_l1: float | None = None,
         router_ridge: float | None = None,
@@ -274,6 +291,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     ) -> None:
         super().__init__(
             init=init,
+            hierarchy=hierarchy,
             router_l1=router_l1,
             leaf_l1=leaf_l1,
             router_ridge=router_ridge,
@@ -306,6 +324,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         self.max_seconds = max_seconds
         self.decisions = decisions
         self.leaf_loss = leaf_loss
+        self.small_weights = small_weights
         self.beam = beam
         self.checkpoint = checkpoint
 
@@ -363,6 +382,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             self.leaf_ridge is None and self.leaf_l1 is None,
             self._init(data),
             _SPARSE_REFITS if sparse else _DENSE_REFITS,
+            *self._thinning(),
         )
         growth = replace(
             self._growth(data),
@@ -395,6 +415,12 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             assert judged is not None
             epsilon = tuned_epsilon(judged, replace(data, weight=held).take(np.flatnonzero(held)))
         self._finish(tree, data, None, recipe.trust.outside_scale, epsilon)
+
+    def _thinning(self) -> tuple[float, float]:
+        """Return the weights above which small ones go, and how many times the errors may be."""
+        if isinstance(self.small_weights, str):
+            return {"auto": FEW_WEIGHTS, "drop": 0, "keep": math.inf}[self.small_weights], AS_GOOD
+        return 0, float(self.small_weights)
 
     def _like_this(self) -> tuple[Recipe | None, LeafKind | None]:
         """Return what another tree of the same rows need not find again: all, or a part.

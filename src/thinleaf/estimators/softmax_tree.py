@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict
 from numbers import Integral
 from typing import Any, Literal
@@ -53,6 +54,10 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         principal direction; paper 001's greedy merging of k-means clusters of class means or of
         rows; or classes halved from the root down by spherical 2-means. ``"auto"`` is
         ``"pca_median"`` for dense and ``"balanced_clusters"`` for sparse input.
+    hierarchy : mapping, optional
+        From labels to the groups that they belong to, the largest first: a sequence of names, or
+        one text with "/" between them, such as ``{"cat": "animal/mammal"}``. The initial tree then
+        follows it, instead of ``init``. Model files do not hold it.
     max_sweeps : int
         Sweeps at the most; training stops earlier if a sweep changes nothing.
     router_l1, leaf_l1 : float
@@ -145,6 +150,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         *,
         structure: Tree | None = None,
         init: Init | Literal["auto"] = "auto",
+        hierarchy: Mapping[Any, Any] | None = None,
         max_sweeps: int = 30,
         router_l1: float = 0.01,
         leaf_l1: float = 0.01,
@@ -168,6 +174,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
     ) -> None:
         super().__init__(
             init=init,
+            hierarchy=hierarchy,
             router_l1=router_l1,
             leaf_l1=leaf_l1,
             router_ridge=router_ridge,

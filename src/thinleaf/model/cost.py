@@ -13,6 +13,7 @@ from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import CSR, Rows, as_matrix
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.kernels.partition import count_path_products
+from thinleaf.model.narrow import widened
 from thinleaf.model.packing import PackedTree
 from thinleaf.model.routing import Reach, leaf_of_rows, route
 from thinleaf.model.tree import Tree
@@ -74,6 +75,7 @@ def frozen_mean_flops(model: FrozenTree, X: Rows) -> float:
 
 def _router_features(packed: PackedTree) -> sp.csr_matrix:
     """Return where routers have weights, of shape (n_nodes, n_features)."""
+    packed = widened(packed)
     shape = (packed.n_nodes, packed.n_features)
     ones = np.ones(packed.router_idx.size, dtype=np.int8)
     ones[packed.router_val == 0.0] = 0

@@ -33,14 +33,16 @@ from thinleaf.model.file_parts import (
     unpack_labels,
     unpack_sections,
 )
+from thinleaf.model.narrow import OF_NARROW, is_narrow
 from thinleaf.model.packing import PackedTree, array_dtypes
 
 if TYPE_CHECKING:
     from thinleaf.model.frozen import FrozenModel, FrozenTree
 
 FORMAT = "thinleaf model"
-VERSION = 3
-"""Of files with a temperature. Those of forests are 2, other ones 1, which say neither."""
+VERSION = 4
+"""Of trees with narrow arrays. Files with a temperature are 3, of forests 2, other ones 1; these
+say less."""
 
 READERS = {
     FORMAT: ("thinleaf.model.model_file", "frozen_tree"),
@@ -134,6 +136,7 @@ def other_sections(
 def save(model: FrozenTree, path: str | os.PathLike[str]) -> None:
     """Write a softmax tree or forest."""
     packed, names = model.packed, model.feature_names
+    narrow = is_narrow(packed)
     arrays = {f"tree.{name}": array for name, array in packed.arrays().items()}
     labels, kind = pack_labels(model.labels)
     arrays |= labels
@@ -150,10 +153,12 @@ def save(model: FrozenTree, path: str | os.PathLike[str]) -> None:
         "labels": kind,
         "feature_names": names is not None,
     }
-    if model.n_trees > 1 or model.temperature != 1.0:
+    if model.n_trees > 1 or model.temperature != 1.0 or narrow:
         metadata |= {"version": 2, "n_trees": model.n_trees}
-    if model.temperature != 1.0:
-        metadata |= {"version": VERSION, "temperature": model.temperature}
+    if model.temperature != 1.0 or narrow:
+        metadata |= {"version": 3, "temperature": model.temperature}
+    if narrow:
+        metadata |= {"version": VERSION}
     write_model(path, arrays, metadata, model.summary, model.sections)
 
 
@@ -163,18 +168,23 @@ def frozen_tree(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> 
     weights = typed(metadata, "weights", str)
     if weights not in ("float32", "float16", "int8"):
         raise ValueError(f"unknown weights {weights!r}")
+    names = [
+        name for name in array_dtypes(weights) if name not in OF_NARROW or f"tree.{name}" in arrays
+    ]
     packed = PackedTree(
         typed(metadata, "n_features", int),
         typed(metadata, "n_classes", int),
         typed(metadata, "sparse", bool),
         weights,
         1 if version == 1 else typed(metadata, "n_trees", int),
-        **{name: arrays[f"tree.{name}"] for name in array_dtypes(weights)},
+        **{name: arrays[f"tree.{name}"] for name in names},
     )
+    if version < 4 and is_narrow(packed):
+        raise ValueError(f"a file of format version {version} has no narrow arrays")
     packed.validate()
     named = typed(metadata, "feature_names", bool)
     kind = typed(metadata, "labels", str)
-    own = {f"tree.{name}" for name in array_dtypes(weights)}
+    own = {f"tree.{name}" for name in names}
     own |= label_arrays(kind)
     own |= {"features.utf8", "features.ptr"} if named else set()
     sections = other_sections(arrays, own, metadata)

@@ -127,7 +127,7 @@ class SparseLeaf(Leaf):
             object.__setattr__(self, name, value)
 
     @property
-    def weights(self) -> ParamArray:  # type: ignore[override]
+    def weights(self) -> ParamArray:
         """The weights as one block of shape (n_used, k)."""
         block = np.zeros((self.features.size, self.classes.size), dtype=PARAM)
         rows = np.repeat(np.arange(self.features.size), self.row_sizes)

@@ -8,7 +8,7 @@ may come from a file: :meth:`PackedTree.validate` says whether kernels may read 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -29,6 +29,17 @@ from thinleaf._dtypes import (
 from thinleaf.arrays.checks import is_whole, require
 from thinleaf.arrays.ragged import offsets
 from thinleaf.model.kernels.packed import ARRAYS, FLOAT16, FLOAT32, INT8
+from thinleaf.model.narrow import (
+    LARGE,
+    NARROW,
+    OF_NARROW,
+    ROW_SHIFT,
+    features_between,
+    n_segments,
+    narrowed,
+    problem_of,
+    row_offsets,
+)
 from thinleaf.model.nodes import MOST_SLOTS
 from thinleaf.model.probability import Outside
 from thinleaf.model.tree import Leaf, Nodes, Router, TreeError, join
@@ -84,6 +95,8 @@ class PackedTree:
         Of classes outside a leaf, and their order by it.
     extra_ptr, extra_ids, extra : by leaf
         Classes outside the leaf that it has seen: what is added to their prior.
+    segment_ptr, row_base : offsets of a narrow tree, else empty
+        Then ``feat_idx`` and ``row_ptr`` are of two bytes (:mod:`thinleaf.model.narrow`).
     """
 
     n_features: int
@@ -116,15 +129,17 @@ class PackedTree:
     extra_ptr: OffsetArray
     extra_ids: IndexArray
     extra: AccumArray
+    segment_ptr: OffsetArray = field(default_factory=lambda: np.empty(0, OFFSET))
+    row_base: OffsetArray = field(default_factory=lambda: np.empty(0, OFFSET))
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: kernels trust what has been checked."""
-        for field in fields(self):
-            array = getattr(self, field.name)
+        for own in fields(self):
+            array = getattr(self, own.name)
             if isinstance(array, np.ndarray):
                 view = array.view()
                 view.flags.writeable = False
-                object.__setattr__(self, field.name, view)
+                object.__setattr__(self, own.name, view)
 
     @property
     def n_nodes(self) -> int:
@@ -142,8 +157,9 @@ class PackedTree:
         return sum(int(array.nbytes) for array in self.arrays().values())
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays by name."""
-        return {name: getattr(self, name) for name in array_dtypes(self.weights)}
+        """Return the arrays by name; those that only narrow trees have, if they are not empty."""
+        named = {name: getattr(self, name) for name in array_dtypes(self.weights)}
+        return {name: array for name, array in named.items() if array.size or name not in OF_NARROW}
 
     # -- looking at nodes --------------------------------------------------------------------------
 
@@ -171,7 +187,8 @@ class PackedTree:
         if self.sparse:
             entries = np.flatnonzero(self.router_idx == node)
             own_features = np.searchsorted(self.router_ptr, entries, side="right") - 1
-            return Router(own_features.astype(INDEX), self.router_val[entries], bias)
+            values = self.router_val[entries].astype(PARAM, copy=False)
+            return Router(own_features.astype(INDEX), values, bias)
         own = slice(*self.router_ptr[node : node + 2])
         return Router(self.router_idx[own], self.router_val[own], bias)
 
@@ -187,7 +204,7 @@ class PackedTree:
             raise TreeError(f"there is no leaf {i}")
         own = slice(*self.class_ptr[i : i + 2])
         classes, bias = self.class_ids[own], self.leaf_bias[own]
-        features = self.feat_idx[slice(*self.feat_ptr[i : i + 2])]
+        features = features_between(self, i, i + 1)
         _require_ascending("class_ids", classes, self.n_classes)
         _require_ascending("feat_idx", features, self.n_features)
         stored = self.block[slice(*self.block_ptr[i : i + 2])]
@@ -207,7 +224,7 @@ class PackedTree:
     def _entries_of_leaf(self, i: int, n_features: int, n_classes: int) -> ParamArray:
         """Return the weights of a leaf with sparse rows, of shape (n_features, n_classes)."""
         begin, end = self.feat_ptr[i : i + 2]
-        ptr = self.row_ptr[begin : end + 1]
+        ptr = row_offsets(self, int(begin), int(end))
         valid = 0 <= ptr[0] <= ptr[-1] <= self.slot.size and bool(np.all(ptr[:-1] <= ptr[1:]))
         _require(valid, f"row_ptr of leaf {i} must rise")
         slots = self.slot[ptr[0] : ptr[-1]]
@@ -227,7 +244,9 @@ class PackedTree:
         """
         for name, dtype in array_dtypes(self.weights).items():
             array = getattr(self, name)
-            _require(array.dtype == dtype, f"{name} must be {np.dtype(dtype)}, is {array.dtype}")
+            narrow = self.sparse and name in NARROW and array.dtype == NARROW[name]
+            fits = array.dtype == dtype or narrow
+            _require(fits, f"{name} must be {np.dtype(dtype)}, is {array.dtype}")
             _require(array.ndim == 1, f"{name} must have one axis")
             _require(array.flags.c_contiguous, f"{name} must be contiguous")
         limit = 2**31 if self.sparse else _MAX_DENSE_WIDTH + 1
@@ -264,7 +283,7 @@ class PackedTree:
         _require(self.router_val.shape == self.router_idx.shape, "router_val, router_idx differ")
         limit = n if self.sparse else self.n_features
         _require_ids("router_idx", self.router_idx, limit)
-        rises = np.diff(self.router_idx) > 0
+        rises = self.router_idx[1:] > self.router_idx[:-1]
         starts = self.router_ptr[1:-1]
         rises[starts[(starts > 0) & (starts < self.router_idx.size)] - 1] = True
         _require(bool(np.all(rises)), "router_idx must be ascending")
@@ -291,9 +310,10 @@ class PackedTree:
             )
         n_rows = self.feat_idx.size
         _require(self.row_ptr.shape == (n_rows + 1,), "row_ptr must have one entry a feature")
-        _require(
-            self.row_ptr[0] == 0 and self.row_ptr[-1] == self.slot.size, "row_ptr, slot differ"
-        )
+        problem = problem_of(self)
+        _require(problem is None, str(problem))
+        first, last = row_offsets(self, 0, 0), row_offsets(self, n_rows, n_rows)
+        _require(first[0] == 0 and last[0] == self.slot.size, "row_ptr, slot differ")
         _require(self.entry.shape == self.slot.shape, "entry, slot differ")
 
     def _validate_outside(self) -> None:
@@ -337,6 +357,9 @@ class PackedTree:
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights],
             self.n_trees, beam, self.slot.size, n_top,
+            self.router_idx.itemsize, FLOAT32 if self.router_val.dtype == PARAM else FLOAT16,
+            n_segments(self.n_features) if self.segment_ptr.size else 0,
+            ROW_SHIFT if self.row_base.size else -1, self.slot.itemsize,
         ]  # fmt: skip
         own = {"state": state, "sharpness": np.array([1.0 / float(temperature)])}
         kept = [own[name] if name in own else getattr(self, name) for name in ARRAYS]
@@ -345,12 +368,13 @@ class PackedTree:
 
 
 def array_dtypes(weights: WeightType) -> dict[str, type]:
-    """Return the dtype of each array of a packed tree."""
+    """Return the dtype of each array of a packed tree, unless it is narrow."""
     weight = {"float32": PARAM, "float16": np.float16, "int8": np.int8}[weights]
     own: dict[str, type] = {"block": weight, "entry": weight, "slot": SLOT, "rank": INDEX}
     by_suffix = {"_ptr": OFFSET, "_idx": INDEX, "_ids": INDEX, "_val": PARAM, "_at": INDEX}
     floats = dict.fromkeys(("inside", "outside", "prior", "extra"), ACCUM)
     named = own | floats | {"child": INDEX, "bias": PARAM, "leaf_bias": PARAM, "scale": PARAM}
+    named["row_base"] = OFFSET
     names = [field.name for field in fields(PackedTree)][5:]
     return {
         name: named[name] if name in named else by_suffix["_" + name.rsplit("_", 1)[1]]
@@ -404,6 +428,8 @@ def pack(
         scale=np.empty(0, PARAM),
         **outside.of_leaves(leaf_nodes),
     )
+    if packed.nbytes > LARGE:
+        packed = narrowed(packed)
     packed.validate()
     return packed
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from thinleaf._dtypes import PARAM, AnyArray
 from thinleaf.arrays.ragged import offsets
+from thinleaf.model.narrow import NARROW, is_narrow, narrowed, widened
 from thinleaf.model.packing import WEIGHT_CODES, PackedTree, WeightType
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
     """Return the tree with leaf weights of a smaller type.
 
-    ``"int8"`` has a scale for each class of each leaf: its largest weight is 127.
+    ``"int8"`` has a scale for each class of each leaf: its largest weight is 127. In a
+    narrow tree, weights of routers become float16.
     """
     if packed.weights != "float32":
         raise ValueError(f"the weights are {packed.weights} already: start from float32 ones")
@@ -27,8 +29,23 @@ def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
         raise ValueError(f"weights must be one of {', '.join(WEIGHT_CODES)}, got {weights!r}")
     if weights == "float32":
         return packed
+    if is_narrow(packed):
+        return narrowed(_quantized(widened(_with_half_routers(packed)), weights))
+    return _quantized(packed, weights)
+
+
+def _with_half_routers(packed: PackedTree) -> PackedTree:
+    """Return a narrow tree whose routers have weights of float16, if their numbers are narrow."""
+    if packed.router_idx.dtype != NARROW["router_idx"]:
+        return packed
+    limit = np.finfo(np.float16).max
+    halves = np.clip(packed.router_val, -limit, limit).astype(np.float16)
+    return replace(packed, router_val=halves)
+
+
+def _quantized(packed: PackedTree, weights: WeightType) -> PackedTree:
+    limit = np.finfo(np.float16).max
     if weights == "float16":
-        limit = np.finfo(np.float16).max
         halved = replace(
             packed,
             weights=weights,

@@ -114,10 +114,10 @@ class Tree:
     feat_idx: IndexArray
     block_ptr: OffsetArray
     block_val: ParamArray
-    row_size: IndexArray = field(default_factory=partial(np.empty, 0, INDEX))
-    entry_ptr: OffsetArray = field(default_factory=partial(np.empty, 0, OFFSET))
-    entry_slot: SlotArray = field(default_factory=partial(np.empty, 0, SLOT))
-    entry_val: ParamArray = field(default_factory=partial(np.empty, 0, PARAM))
+    row_size: IndexArray = field(default_factory=lambda: np.empty(0, INDEX))
+    entry_ptr: OffsetArray = field(default_factory=lambda: np.empty(0, OFFSET))
+    entry_slot: SlotArray = field(default_factory=lambda: np.empty(0, SLOT))
+    entry_val: ParamArray = field(default_factory=lambda: np.empty(0, PARAM))
 
     def __post_init__(self) -> None:
         """Fill in that there are no sparse leaves, where nothing is said of them."""

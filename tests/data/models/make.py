@@ -1,8 +1,8 @@
 """Make the model files of this directory, and ``expected.json`` with what they say.
 
-They are of format version 1, the forest of version 2, the one with a temperature of version 3, and
-stay as they are: later versions must read them, too. Run this only to add files, ``python -m
-tests.data.models.make``; one that exists is not made again.
+They are of format version 1, the forest of version 2, the one with a temperature of version 3, the
+narrow one of version 4, and stay as they are: later versions must read them, too. Run this only to
+add files, ``python -m tests.data.models.make``; one that exists is not made again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from tests.frozen_cases import backoff_of, frozen, frozen_forest, labels_of
 from tests.strategies import random_tree, rich_tree
 from thinleaf import FrozenTree, load
 from thinleaf.model.file_parts import Section
+from thinleaf.model.narrow import narrowed
+from thinleaf.model.quantization import quantize
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.text.features import TextFeatures
 
@@ -75,8 +77,14 @@ def models() -> dict[str, FrozenTree]:
         ),
         "dense-float16-bool": frozen(two, weights="float16", labels=labels_of("bool")),
         "forest": frozen_forest(trees[:3], backoffs[:3], sparse=True, weights="int8"),
+        "narrow": narrow(frozen(trees[2], sparse=True, backoff=backoffs[2], beam=2)),
         "temperature": frozen(trees[1], backoff=backoffs[1]).with_beam(3, temperature=2.5),
     }  # fmt: skip
+
+
+def narrow(model: FrozenTree) -> FrozenTree:
+    """Return a model as a larger one would be packed, its routers with weights of float16."""
+    return model.replaced(packed=quantize(narrowed(model.packed), "int8"))
 
 
 def main() -> None:
@@ -86,6 +94,11 @@ def main() -> None:
     X, y = problem(0, n_rows=60, n_features=4, n_classes=5)
     clf = quick(leaf_classes=2).fit(X, y)
     made["estimator"] = lambda path: clf.save(path, trainable=True)
+    few = X * (np.random.default_rng(0).random(X.shape) < 0.4)
+    words = sp.csr_array(np.hstack([few, np.eye(60, dtype=np.float32)]))
+    sparse = quick(leaf_classes=5, depth=1, leaf_l1=0.2).fit(words, y)
+    assert sparse.tree_.entry_val.size
+    made["estimator-sparse"] = lambda path: sparse.save(path, trainable=True)
     for name, save in made.items():
         path = HERE / f"{name}.safetensors"
         if not path.exists():

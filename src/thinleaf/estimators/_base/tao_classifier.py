@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
@@ -17,7 +18,8 @@ from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
 from thinleaf.model.probability import Backoff, tune_epsilon
 from thinleaf.model.routing import leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.growth.initial_tree import Init
+from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
+from thinleaf.softmaxtree.growth.initial_tree import Init, Way
 from thinleaf.softmaxtree.objective import Absent, Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.tao import Settings, TrainingData
@@ -37,6 +39,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "init": [StrOptions({"auto", *get_args(Init)})],
+        "hierarchy": [Mapping, None],
         "router_l1": [Interval(Real, 0, None, closed="left"), None],
         "leaf_l1": [Interval(Real, 0, None, closed="left"), None],
         "router_ridge": [Interval(Real, 0, None, closed="left"), None],
@@ -61,6 +64,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         self,
         *,
         init: Init | Literal["auto"],
+        hierarchy: Mapping[Any, Any] | None,
         router_l1: float | None,
         leaf_l1: float | None,
         router_ridge: float | None,
@@ -81,6 +85,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         verbose: int,
     ) -> None:
         self.init = init
+        self.hierarchy = hierarchy
         self.router_l1 = router_l1
         self.leaf_l1 = leaf_l1
         self.router_ridge = router_ridge
@@ -130,7 +135,15 @@ class BaseTaoClassifier(BaseTreeClassifier):
         known: AnyArray | None = None,
     ) -> tuple[TrainingData, AnyArray]:
         """Return the rows with their class ids and weights, and the classes that these are of."""
-        return read_training(self, X, y, sample_weight, self.class_weight, known)
+        data, classes = read_training(self, X, y, sample_weight, self.class_weight, known)
+        if self.hierarchy is not None:
+            self._hierarchy = Hierarchy.of(self.hierarchy, classes)
+        return data, classes
+
+    @classmethod
+    def _for_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters without the hierarchy, which belongs to the data."""
+        return parameters | {"hierarchy": None}
 
     def _split(
         self, data: TrainingData, seed: np.random.SeedSequence
@@ -146,7 +159,9 @@ class BaseTaoClassifier(BaseTreeClassifier):
         order = np.random.default_rng(seed).permutation(data.n_rows)
         return data.take(np.sort(order[n_held:])), data.take(np.sort(order[:n_held]))
 
-    def _init(self, data: TrainingData) -> Init:
+    def _init(self, data: TrainingData) -> Way:
+        if self.hierarchy is not None:
+            return self._hierarchy
         if self.init != "auto":
             return self.init
         return "balanced_clusters" if isinstance(data.X, CSR) else "pca_median"

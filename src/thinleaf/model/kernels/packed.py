@@ -35,18 +35,26 @@ ARRAYS = (
     "child", "bias", "dense_at", "dense_val", "router_ptr", "router_idx", "router_val", "class_ptr",
     "class_ids", "leaf_bias", "scale", "feat_ptr", "feat_idx", "block_ptr", "block", "row_ptr",
     "slot", "entry", "inside", "outside", "prior", "rank", "extra_ptr", "extra_ids", "extra",
-    "state", "sharpness",
+    "state", "sharpness", "segment_ptr", "row_base",
 )  # fmt: skip
 """The arrays of a packed tree in the order of their addresses."""
 
-N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, N_TREES, BEAM, N_ENTRIES, N_TOP = range(8)
-"""The numbers that a table begins with; addresses follow."""
+(
+    N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, N_TREES, BEAM, N_ENTRIES, N_TOP,
+    NODE_BYTES, ROUTER_WEIGHTS, N_SEGMENTS, ROW_SHIFT, SLOT_BYTES,
+) = range(13)  # fmt: skip
+"""The numbers that a table begins with; addresses follow.
+
+What is narrow: nodes in ROUTER_IDX and slots may have fewer bytes, and weights of routers another
+type. If there are segments, FEAT_IDX holds the lower 16 bits of features, segment by segment; if
+ROW_SHIFT is not negative, ROW_PTR counts from the entry of ROW_BASE for as many rows.
+"""
 
 (
     CHILD, BIAS, DENSE_AT, DENSE_VAL, ROUTER_PTR, ROUTER_IDX, ROUTER_VAL, CLASS_PTR, CLASS_IDS,
     LEAF_BIAS, SCALE, FEAT_PTR, FEAT_IDX, BLOCK_PTR, BLOCK, ROW_PTR, SLOT, ENTRY, INSIDE, OUTSIDE,
-    PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE, SHARPNESS,
-) = range(8, 8 + len(ARRAYS))  # fmt: skip
+    PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE, SHARPNESS, SEGMENT_PTR, ROW_BASE,
+) = range(13, 13 + len(ARRAYS))  # fmt: skip
 
 FLOAT32, FLOAT16, INT8 = range(3)
 
@@ -97,11 +105,29 @@ def score_top(table, row):
     these is cheaper than to look for the few on the path.
     """
     n_top = table[N_TOP]
-    ptr, idx = int64_at(table[ROUTER_PTR]), int32_at(table[ROUTER_IDX])
-    val = float32_at(table[ROUTER_VAL])
     for node in range(n_top):
         row.top[node] = 0.0
-    for t in range(row.n if n_top > 0 else 0):
+    if n_top > 0 and table[NODE_BYTES] == 4:
+        _add_top(table, row, int32_at(table[ROUTER_IDX]))
+    elif n_top > 0 and table[ROUTER_WEIGHTS] == FLOAT32:
+        _add_top(table, row, uint16_at(table[ROUTER_IDX]))
+    elif n_top > 0:
+        ptr, idx = int64_at(table[ROUTER_PTR]), uint16_at(table[ROUTER_IDX])
+        halves = uint16_at(table[ROUTER_VAL])
+        for t in range(row.n):
+            x = row.val[t]
+            at, end = ptr[row.idx[t]], ptr[row.idx[t] + 1]
+            while at < end and idx[at] < n_top:
+                row.top[idx[at]] += x * half_to_float(halves[at])
+                at += 1
+
+
+@inlined
+def _add_top(table, row, idx):
+    """Add to ``row.top`` what routers with weights of float32 say, whatever the width of ids."""
+    n_top = table[N_TOP]
+    ptr, val = int64_at(table[ROUTER_PTR]), float32_at(table[ROUTER_VAL])
+    for t in range(row.n):
         x = row.val[t]
         at, end = ptr[row.idx[t]], ptr[row.idx[t] + 1]
         while at < end and idx[at] < n_top:
@@ -204,15 +230,32 @@ def router_score(table, row, node):
         val = float32_at(table[ROUTER_VAL])
         for t in range(ptr[node], ptr[node + 1]):
             total += row.x[idx[t]] * val[t]
-    else:
+    elif table[NODE_BYTES] == 4:
         ptr, idx = int64_at(table[ROUTER_PTR]), int32_at(table[ROUTER_IDX])
-        val = float32_at(table[ROUTER_VAL])
         for t in range(row.n):
             end = ptr[row.idx[t] + 1]
             at = _find(idx, ptr[row.idx[t]], end, node)
             if at < end and idx[at] == node:
-                total += row.val[t] * val[at]
+                total += row.val[t] * float32_at(table[ROUTER_VAL])[at]
+    else:
+        total = _narrow_score(table, row, node)
     return total + float32_at(table[BIAS])[node]
+
+
+@strict_part
+def _narrow_score(table, row, node):
+    """Return w·x of a router whose number has two bytes."""
+    ptr, idx = int64_at(table[ROUTER_PTR]), uint16_at(table[ROUTER_IDX])
+    total = np.float32(0.0)
+    for t in range(row.n):
+        end = ptr[row.idx[t] + 1]
+        at = _find(idx, ptr[row.idx[t]], end, node)
+        if at < end and idx[at] == node:
+            if table[ROUTER_WEIGHTS] == FLOAT32:
+                total += row.val[t] * float32_at(table[ROUTER_VAL])[at]
+            else:
+                total += row.val[t] * half_to_float(uint16_at(table[ROUTER_VAL])[at])
+    return total
 
 
 @strict_part
@@ -264,8 +307,16 @@ def _add_four(table, at, x0, x1, x2, x3, scores):
 @strict_part
 def _add_entries(table, begin, end, x, scores):
     """Add x times the entries of a sparse row."""
+    if table[SLOT_BYTES] == 2:
+        _add_at(table, begin, end, x, uint16_at(table[SLOT]), scores)
+    else:
+        _add_at(table, begin, end, x, uint8_at(table[SLOT]), scores)
+
+
+@inlined
+def _add_at(table, begin, end, x, slot, scores):
+    """Add x times some entries at their slots, whatever the width of these."""
     kind = table[WEIGHTS]
-    slot = uint16_at(table[SLOT])
     if kind == FLOAT32:
         weights = float32_at(table[ENTRY])
         for t in range(begin, end):
@@ -301,27 +352,75 @@ def _find_all(ids, begin, end, row):
 
 
 @strict_part
+def _find_in_segments(table, leaf, row):
+    """Return where each feature of a row stands in a leaf, counted within it; -1 if nowhere.
+
+    As :func:`_find_all`, in the segment of features with the same upper bits.
+    """
+    ids = uint16_at(table[FEAT_IDX])
+    n_segments = table[N_SEGMENTS]
+    segment_ptr = int64_at(table[SEGMENT_PTR])
+    first = segment_ptr[leaf * n_segments]
+    at = np.empty(row.n, dtype=np.int32)
+    size = np.empty(row.n, dtype=np.int32)
+    most = np.int64(0)
+    for t in range(row.n):
+        segment = leaf * n_segments + (row.idx[t] >> 16)
+        at[t] = segment_ptr[segment] - first
+        size[t] = segment_ptr[segment + 1] - segment_ptr[segment]
+        most = max(most, np.int64(size[t]))
+    while most > 1:
+        for t in range(row.n):
+            half = size[t] // 2
+            before = max(at[t] + half - 1, 0)  # nothing to add if it is that of another segment
+            at[t] += half if ids[first + before] < (row.idx[t] & 0xFFFF) else 0
+            size[t] -= half
+        most -= most // 2
+    for t in range(row.n):
+        low = row.idx[t] & 0xFFFF
+        end = segment_ptr[leaf * n_segments + (row.idx[t] >> 16) + 1] - first
+        at[t] += 1 if size[t] == 1 and ids[first + at[t]] < low else 0
+        if at[t] >= end or ids[first + at[t]] != low:
+            at[t] = -1
+    return at
+
+
+@inlined
+def _row_begin(table, r):
+    """Return where the entries of a row begin: those of the row before end there."""
+    shift = table[ROW_SHIFT]
+    if shift < 0:
+        return int64_at(table[ROW_PTR])[r]
+    return int64_at(table[ROW_BASE])[r >> shift] + np.int64(uint16_at(table[ROW_PTR])[r])
+
+
+@strict_part
 def score_leaf(table, row, leaf, scores):
     """Fill in Wx + b of a leaf."""
     first = int64_at(table[CLASS_PTR])[leaf]
     begin, end = int64_at(table[FEAT_PTR])[leaf], int64_at(table[FEAT_PTR])[leaf + 1]
     block, block_end = int64_at(table[BLOCK_PTR])[leaf], int64_at(table[BLOCK_PTR])[leaf + 1]
     feat_idx = int32_at(table[FEAT_IDX])
-    row_ptr = int64_at(table[ROW_PTR])
     bias = float32_at(table[LEAF_BIAS])
     quantised = table[WEIGHTS] == INT8
     k = scores.size
     for c in range(k):
         scores[c] = 0.0 if quantised else bias[first + c]
     if table[IS_SPARSE] == 1:
-        found = _find_all(feat_idx, begin, end, row)
+        if table[N_SEGMENTS] == 0 or begin == end:
+            found = _find_all(feat_idx, begin, end, row)
+        else:
+            found = _find_in_segments(table, leaf, row)
         for t in range(row.n):
             r = begin + found[t]
             if found[t] >= 0 and block < block_end:
                 _add_block(table, block + found[t] * k, row.val[t], scores)
             elif found[t] >= 0:
-                _add_entries(table, row_ptr[r], row_ptr[r + 1], row.val[t], scores)
+                _add_entries(
+                    table, _row_begin(table, r), _row_begin(table, r + 1), row.val[t], scores
+                )
     elif block == block_end:
+        row_ptr = int64_at(table[ROW_PTR])
         for r in range(begin, end):
             _add_entries(table, row_ptr[r], row_ptr[r + 1], row.x[feat_idx[r]], scores)
     elif begin == end:  # a block over all features
@@ -371,25 +470,43 @@ def leaf_is_valid(table: OffsetArray, leaf: int) -> bool:
     valid &= _finite(float32_at(table[LEAF_BIAS]), first, last)
     if table[WEIGHTS] == INT8:
         valid &= _finite(float32_at(table[SCALE]), first, last)
-    valid &= _ascending(int32_at(table[FEAT_IDX]), begin, end, table[N_FEATURES])
+    if table[N_SEGMENTS] == 0:
+        valid &= _ascending(int32_at(table[FEAT_IDX]), begin, end, table[N_FEATURES])
+    else:
+        valid &= _segments_are_valid(table, leaf)
     valid &= _finite_weights(table, BLOCK, block, block_end)
     if begin < end:
-        row_ptr = int64_at(table[ROW_PTR])
-        slot = uint16_at(table[SLOT])
-        at, stop = row_ptr[begin], row_ptr[end]
+        at, stop = _row_begin(table, begin), _row_begin(table, end)
         valid &= 0 <= at <= stop <= table[N_ENTRIES]
         valid &= block == block_end or at == stop
         for r in range(begin, end):
-            valid &= row_ptr[r] <= row_ptr[r + 1]
+            valid &= _row_begin(table, r) <= _row_begin(table, r + 1)
         if valid:
             valid &= _finite_weights(table, ENTRY, at, stop)
+            wide, narrow = uint16_at(table[SLOT]), uint8_at(table[SLOT])
             for t in range(at, stop):
-                valid &= slot[t] < last - first
+                slot = np.int64(wide[t]) if table[SLOT_BYTES] == 2 else np.int64(narrow[t])
+                valid &= slot < last - first
     extra_ids, extra = int32_at(table[EXTRA_IDS]), float64_at(table[EXTRA])
     for t in range(int64_at(table[EXTRA_PTR])[leaf], int64_at(table[EXTRA_PTR])[leaf + 1]):
         valid &= 0 <= extra_ids[t] < n_classes
         valid &= 0.0 <= extra[t] < np.inf
     return bool(valid)
+
+
+@strict_part
+def _segments_are_valid(table, leaf):
+    """Return whether the features of a leaf ascend within each segment, and are in range."""
+    ids = uint16_at(table[FEAT_IDX])
+    ptr = int64_at(table[SEGMENT_PTR])
+    valid = True
+    for segment in range(table[N_SEGMENTS]):
+        at = leaf * table[N_SEGMENTS] + segment
+        limit = table[N_FEATURES] - segment * 65536
+        for r in range(ptr[at], ptr[at + 1]):
+            valid &= np.int64(ids[r]) < limit
+            valid &= r == ptr[at] or ids[r - 1] < ids[r]
+    return valid
 
 
 @inlined

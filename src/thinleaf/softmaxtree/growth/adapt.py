@@ -26,8 +26,16 @@ from thinleaf.model.probability import Backoff, Outside
 from thinleaf.model.routing import leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
-from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.initial_tree import InitialTree, Way, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.prune import prune
+from thinleaf.softmaxtree.growth.thin import (
+    ALL_WEIGHTS,
+    AS_GOOD,
+    Least,
+    feature_sizes,
+    find_least,
+    thinned,
+)
 from thinleaf.softmaxtree.growth.trial import (
     FIRST_STRENGTH,
     LeafKind,
@@ -67,6 +75,7 @@ _OTHER_BEAMS = (2, 8, 16)
 _TEMPERATURES = (0.5, 1.0, 2.0, 4.0)
 _AS_GOOD = 1.02
 _BEAM_ROWS = 3000
+_THIN_ROWS = 10_000
 _SHARPNESS_ROWS = 20_000
 _SHARPNESS = tuple(2.0 ** (i / 4) for i in range(-16, 9))
 
@@ -88,8 +97,11 @@ class Wishes:
     leaf_losses : sequence of {"softmax", "hinge"}
     search : bool
         Look for the ridge of leaves.
-    init : Init
+    init : Way
     refit_sweeps : int
+    thin_above, thin_errors : float
+        Sparse rows: a tree of more weights loses those that the judge does not miss, whose errors
+        may be so many times more.
     """
 
     depth: int | None
@@ -98,8 +110,10 @@ class Wishes:
     first_share: float | None
     leaf_losses: Sequence[LeafLoss]
     search: bool
-    init: Init
+    init: Way
     refit_sweeps: int
+    thin_above: float = math.inf
+    thin_errors: float = AS_GOOD
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,8 @@ class Recipe:
     sharpness : float
         What scores of its leaves are multiplied by.
     trust : Trust
+    least : Least
+        Weights that it keeps, at that sharpness.
     """
 
     first: LeafKind
@@ -144,6 +160,7 @@ class Recipe:
     n_sweeps: int
     sharpness: float
     trust: Trust
+    least: Least = ALL_WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -237,12 +254,14 @@ def adapt(
         n_sweeps = 1 + best_sweep(grown)
         trust = _trust(tree, fitted, judge)
         recipe = Recipe(start.first, start.kind, start.depth, n_sweeps, sharpness, trust)
+        if isinstance(fitted.X, CSR) and tree.n_nonzero > wishes.thin_above:
+            recipe = replace(recipe, least=_least(tree, fitted.X, judge, trust, wishes))
         if len(grown.history) == 1 and start.depth > 0:
             tree = follow(recipe, data, wishes, settings_of, executor, seed)
         else:
             overlap = grown.history[best_round(grown.history)].overlap
             tree = _refit(grown.best, data, wishes, settings_of, start.kind, overlap, executor)
-            tree = with_sharpness(tree, sharpness)
+            tree = _thin(with_sharpness(tree, sharpness), recipe.least, data.X)
     except KeyboardInterrupt:
         return Adapted(grown.best, replace(grown, ended="interrupted"), unsure)
     return Adapted(tree, grown, recipe)
@@ -268,7 +287,7 @@ def follow(
     )
     if recipe.n_sweeps > 1 and result.ended != "interrupted":
         result = optimise(result.tree, data, later, executor, max_sweeps=recipe.n_sweeps - 1)
-    return with_sharpness(_complete(result, data), recipe.sharpness)
+    return _thin(with_sharpness(_complete(result, data), recipe.sharpness), recipe.least, data.X)
 
 
 def _complete(result: TaoResult, data: TrainingData) -> Tree:
@@ -550,3 +569,21 @@ def _trust(tree: Tree, data: TrainingData, judge: TrainingData) -> Trust:
     widths = [(1, 1.0), (_USUAL_BEAM, usual), *((beam, usual) for beam in _OTHER_BEAMS)]
     beam, temperature = min(widths, key=lambda choice: (errors[choice], choice))
     return Trust(scale, beam, temperature, tuple((*choice, e) for choice, e in errors.items()))
+
+
+def _thin(tree: Tree, least: Least, X: Rows) -> Tree:
+    return thinned(tree, least, feature_sizes(X)) if isinstance(X, CSR) else tree
+
+
+def _least(tree: Tree, X: CSR, judge: TrainingData, trust: Trust, wishes: Wishes) -> Least:
+    """Return how much a weight must matter for the judge's rows, on one path and in the beam."""
+    rows = _some(judge, _THIN_ROWS)
+
+    def errors(tree: Tree) -> AccumArray:
+        packed = pack(tree, Outside.of(tree, None, 0.0), sparse=True)
+        one = FrozenTree(packed, np.arange(tree.n_classes))
+        beam = one.with_beam(trust.beam, temperature=trust.temperature)
+        wrong = [model.predictor.top_class(rows.X) != rows.y for model in (one, beam)]
+        return np.array([rows.weight[mask].sum() for mask in wrong])
+
+    return find_least(tree, feature_sizes(X), errors, wishes.thin_errors)

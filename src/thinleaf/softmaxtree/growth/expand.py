@@ -28,7 +28,7 @@ from thinleaf.model.routing import (
     route,
 )
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.initial_tree import InitialTree, Way, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.judge import (
     Expansion,
     Judge,
@@ -73,7 +73,7 @@ class Growth:
         ρ: how many times the leaf's errors its replacement may make.
     depth : int
         Of a replacement.
-    init : Init
+    init : Way
         How a replacement starts.
     local_sweeps, sweeps : int
         At the most, over a replacement and over the whole tree in each round.
@@ -93,7 +93,7 @@ class Growth:
     contraction: float
     tolerance: float
     depth: int
-    init: Init
+    init: Way
     local_sweeps: int
     sweeps: int
     max_rounds: int | None = None

@@ -22,11 +22,15 @@ from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, BoolArra
 from thinleaf.arrays.rows import as_matrix, n_features_of
 from thinleaf.model.routing import choose_child, leaf_of_rows, route
 from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
 from thinleaf.softmaxtree.tao.reduced import TrainingData
 
 Init: TypeAlias = Literal[
     "random", "random_median", "pca_median", "class_clusters", "row_clusters", "balanced_clusters"
 ]
+
+Way: TypeAlias = Init | Hierarchy
+"""How a tree starts: by name, or by a known hierarchy of its classes."""
 
 Matrix: TypeAlias = AnyArray | sp.csr_matrix
 """Rows as scikit-learn and the matrix product take them."""
@@ -35,6 +39,8 @@ _POWER_STEPS = 12
 _PCA_ROWS = 10_000
 _HALVE_STARTS = 3
 _HALVE_STEPS = 20
+_FEW_VALUES = 16
+"""Columns for each value above which used ones are found by sorting values."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,9 @@ class InitialTree:
 
 
 def initial_tree(
-    data: TrainingData, shape: int | Tree, init: Init, seed: np.random.SeedSequence
+    data: TrainingData, shape: int | Tree, init: Way, seed: np.random.SeedSequence
 ) -> InitialTree:
-    """Return a tree made by one of the six ways.
+    """Return a tree made by one of the six ways, or by a hierarchy.
 
     Parameters
     ----------
@@ -57,6 +63,8 @@ def initial_tree(
     """
     majority = int(np.bincount(data.y, weights=data.weight, minlength=data.n_classes).argmax())
     tree = _blank(shape, n_features_of(data.X), data.n_classes, majority)
+    if isinstance(init, Hierarchy):
+        return InitialTree(tree, init.leaves(tree, data.y))
     if init in ("class_clusters", "row_clusters"):
         depth = tree.depth
         if tree.n_leaves != 2**depth:
@@ -337,11 +345,18 @@ def _sum(points: Matrix, which: AnyArray | list[int]) -> AccumArray:
 
 
 def _used_columns(points: Matrix) -> Matrix:
-    """Return sparse points without the columns in which they have nothing."""
-    if not sp.issparse(points):
+    """Return sparse points without the columns in which they have nothing.
+
+    Deep in a tree points are few, and sums over all columns would take most of the time.
+    """
+    if isinstance(points, np.ndarray):
         return points
-    used = np.zeros(points.shape[1], dtype=np.bool_)
-    used[points.indices] = True
-    new = np.cumsum(used, dtype=INDEX) - 1
-    shape = (points.shape[0], int(used.sum()))
-    return sp.csr_matrix((points.data, new[points.indices], points.indptr), shape=shape)
+    if _FEW_VALUES * points.nnz < points.shape[1]:
+        used, local = np.unique(points.indices, return_inverse=True)
+    else:
+        occurs = np.zeros(points.shape[1], dtype=np.bool_)
+        occurs[points.indices] = True
+        used = np.flatnonzero(occurs)
+        local = (np.cumsum(occurs) - 1)[points.indices]
+    shape = (points.shape[0], max(used.size, 1))
+    return sp.csr_matrix((points.data, local.reshape(-1), points.indptr), shape=shape)
