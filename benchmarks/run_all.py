@@ -45,6 +45,7 @@ BENCHMARKS = [
     *(("labeltree", name, ["--set", name]) for name in labeltree.SETS),
     ("language", "novels100", ["--set", "novels100"]),
     *([("torch_lm", "ptb", [])] if find_spec("torch") else []),
+    *([("executors", "letter", []), ("kills", "letter", [])] if find_spec("ray") else []),
     ("defaults", "letter", []),
     ("decisions", "letter", []),
     *((f"papers.{name}", needed, []) for name, needed in PAPERS.items()),

@@ -8,34 +8,11 @@ the cache is warm, this takes seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import wraps
 from multiprocessing import get_context
-from typing import Any
 
-from thinleaf.kernels._cache import KernelCache
 from thinleaf.kernels._jit import compiled_signatures
 from thinleaf.warmup import steps
-
-
-def take_turns(lock: Any) -> None:
-    """Let one process at a time use the cache.
-
-    numba names a file in its index before it writes that file: two processes that save different
-    signatures of one kernel at the same moment may take the same name.
-    """
-    for name in ("load_overload", "save_overload"):
-        setattr(KernelCache, name, _locked(getattr(KernelCache, name), lock))
-
-
-def _locked(method: Callable[..., Any], lock: Any) -> Callable[..., Any]:
-    @wraps(method)
-    def call(*args: Any) -> Any:
-        with lock:
-            return method(*args)
-
-    return call
 
 
 def compile_for(dense: bool) -> int:
@@ -48,8 +25,7 @@ def compile_for(dense: bool) -> int:
 
 def main() -> None:
     began = time.perf_counter()
-    context = get_context("spawn")
-    with ProcessPoolExecutor(2, context, take_turns, (context.RLock(),)) as pool:
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         n_compiled = sum(pool.map(compile_for, (True, False)))
     print(f"{n_compiled} signatures of kernels compiled in {time.perf_counter() - began:.0f} s")
 

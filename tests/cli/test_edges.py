@@ -116,6 +116,8 @@ EARLY = {
     "train d.tsv -o m --model forest --beam auto": "--beam auto is for --model ast",
     "train d.tsv -o m --buckets 100": "power of two",
     "train d.tsv -o m --jobs 0": "--jobs must not be 0",
+    "train d.tsv -o m --address auto": "--address is that of a Ray cluster: give --executor ray",
+    "train d.tsv -o m --model lom --executor joblib": "no parameter 'executor': use --model ast",
     "train d.tsv -o m --model st --depth 99": "--depth",
     "train d.tsv -o m --max-sweeps 0": "--max-sweeps",
     "train d.tsv -o m --ngrams 3-2": "--ngrams",

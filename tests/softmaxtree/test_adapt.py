@@ -22,9 +22,8 @@ from thinleaf.softmaxtree.growth.adapt import (
     usual_depth,
     with_sharpness,
 )
-from thinleaf.softmaxtree.growth.expand import last_gain
 from thinleaf.softmaxtree.growth.judge import Expansion, Gain, Judge, promising, worth_keeping
-from thinleaf.softmaxtree.growth.round_record import RoundRecord
+from thinleaf.softmaxtree.growth.round_record import RoundRecord, last_gain
 from thinleaf.softmaxtree.objective import Objective
 from thinleaf.softmaxtree.tao import TrainingData
 

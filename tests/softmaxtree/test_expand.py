@@ -22,7 +22,6 @@ from thinleaf.softmaxtree.growth import expand
 from thinleaf.softmaxtree.growth.expand import (
     Grown,
     Growth,
-    best_round,
     contracted,
     expand_leaf,
     grow,
@@ -30,6 +29,7 @@ from thinleaf.softmaxtree.growth.expand import (
     within_limit,
 )
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree, node_seed
+from thinleaf.softmaxtree.growth.round_record import best_round
 from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.tao import Settings, TrainingData, optimise

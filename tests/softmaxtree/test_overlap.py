@@ -22,7 +22,7 @@ from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.tao import Settings, TrainingData, optimise
 from thinleaf.softmaxtree.tao.overlap import Overlap, find_overlap
 from thinleaf.softmaxtree.tao.reduced import child_losses
-from thinleaf.softmaxtree.tao.sweep import State, fit_leaf, fit_router, sweep
+from thinleaf.softmaxtree.tao.sweep import State, Visit, fit_leaf, fit_router, sweep
 
 formats = pytest.mark.parametrize("kind", FORMATS)
 floors = st.sampled_from([1e-6, 0.01, 0.05, 0.2, 0.5])
@@ -178,7 +178,7 @@ def test_a_leaf_minimises_the_problem_of_its_rows_and_guests(kind):
     X = dense_of(data.X)
     for node in np.flatnonzero(tree.is_leaf & (reach.sizes > 0)).tolist():
         state = known_state(tree, data, settings)
-        update = fit_leaf(tree, node, data, reach, state, settings, found[node])
+        update = fit_leaf(tree, Visit.of(tree, node, reach, state, found[node]), data, settings)
         leaf = update.parameters
         mass = dict.fromkeys(range(6), 0.0)
         weights = {}
@@ -255,12 +255,11 @@ def test_an_update_speaks_of_the_reach_set_alone():
     reach, near = route(tree, data.X), overlap_of(tree, data.X, 0.05)
     state = known_state(tree, data, settings)
     for node in np.flatnonzero(reach.sizes > 0).tolist():
+        visit = Visit.of(tree, node, reach, state, near[node])
         if tree.is_leaf[node]:
-            update = fit_leaf(tree, node, data, reach, state, settings, near[node])
+            update = fit_leaf(tree, visit, data, settings)
         else:
-            update = fit_router(
-                tree, node, data, reach, state, settings, SerialExecutor(), near[node]
-            )
+            update = fit_router(tree, visit, data, settings, SerialExecutor())
         assert update.loss.size == update.correct.size == reach.sizes[node]
 
 

@@ -20,7 +20,7 @@ from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.solvers.router import solve_logistic
 from thinleaf.softmaxtree.tao.reduced import TrainingData
-from thinleaf.softmaxtree.tao.sweep import Settings, State, fit_router, sweep
+from thinleaf.softmaxtree.tao.sweep import Settings, State, Visit, fit_router, sweep
 
 MODES = ("drop", "constant", "zero_one")
 INITS = ("random", "random_median", "pca_median", "class_clusters", "row_clusters")
@@ -216,7 +216,8 @@ def test_a_router_against_every_threshold(absent, seed):
     state = State.empty(9)
     reach = route(tree, data.X)
     state.loss[:], state.correct[:] = reference.tree_losses(tree, x[:, None], y, settings.objective)
-    update = fit_router(tree, 0, data, reach, state, settings, SerialExecutor())
+    visit = Visit.of(tree, 0, reach, state)
+    update = fit_router(tree, visit, data, settings, SerialExecutor())
     router = update.parameters or tree.router(0)
     rows = reach.of(0)
     value = float(update.loss @ data.weight[rows])
@@ -257,7 +258,8 @@ def test_a_router_without_a_care_set_is_kept(absent):
     state, reach = State.empty(40), route(tree, data.X)
     cross_entropy, state.correct[:] = losses(tree, data.X, data.y, reach)
     state.loss[:] = settings.objective.row_losses(cross_entropy, state.correct)
-    update = fit_router(tree, 0, data, reach, state, settings, SerialExecutor())
+    visit = Visit.of(tree, 0, reach, state)
+    update = fit_router(tree, visit, data, settings, SerialExecutor())
     assert update.parameters is None
     assert not update.was_solved
 

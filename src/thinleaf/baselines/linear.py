@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
+from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, AccumArray, IndexArray, ParamArray
 from thinleaf.arrays.rows import Local, n_features_of, n_local_features
 from thinleaf.execution import Executor
 from thinleaf.kernels.products import gather
@@ -50,17 +50,21 @@ def one_vs_all(
         One a class.
     """
     local, features = _all_rows(data)
-
-    def solve(class_id: int) -> NodeSolution:
-        target = (data.y == class_id).astype(INDEX)
-        return solve_logistic(NodeProblem(local, target, data.weight, 2, penalty), None, precision)
-
-    solutions = executor.map(solve, range(data.n_classes))
+    shared = executor.share((local, data.y, data.weight, penalty, precision))
+    solutions = executor.map(_one_against_all, range(data.n_classes), shared=[shared])
     weights = np.empty((n_local_features(local), data.n_classes), dtype=PARAM)
     for class_id, solution in enumerate(solutions):
         weights[:, class_id] = solution.weights[:, 0]
     bias = np.concatenate([solution.bias for solution in solutions])
     return single_leaf(data, features, weights, bias), solutions
+
+
+def _one_against_all(
+    given: tuple[Local, IndexArray, AccumArray, Penalty, Precision], class_id: int
+) -> NodeSolution:
+    local, y, weight, penalty, precision = given
+    target = (y == class_id).astype(INDEX)
+    return solve_logistic(NodeProblem(local, target, weight, 2, penalty), None, precision)
 
 
 def single_leaf(

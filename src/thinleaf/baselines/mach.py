@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from thinleaf.model.cost import frozen_mean_flops
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.probability import Outside
+from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.objective import Penalty
 from thinleaf.softmaxtree.solvers.problem import NodeSolution, Precision
 from thinleaf.softmaxtree.tao import TrainingData
@@ -54,15 +56,14 @@ class Mach:
     ) -> tuple[Mach, list[NodeSolution]]:
         """Fit a softmax for each row of ``buckets``; return how the solver ended, too."""
         n_buckets = int(buckets.max()) + 1
-
-        def solve(own: IndexArray) -> tuple[FrozenTree, NodeSolution]:
-            merged = TrainingData(data.X, own[data.y], data.weight, n_buckets)
-            tree, solution = flat_softmax(merged, penalty, precision)
-            packed = pack(tree, Outside.of(tree, None, 0.0), sparse=isinstance(data.X, CSR))
-            return FrozenTree(packed, np.arange(n_buckets)), solution
-
-        softmaxes, solutions = zip(*executor.map(solve, list(buckets)), strict=True)
-        return cls(buckets, softmaxes), list(solutions)
+        fit = partial(_merged_softmax, n_buckets, penalty, precision)
+        fitted = executor.map(fit, list(buckets), shared=[executor.share(data)], coarse=True)
+        sparse = isinstance(data.X, CSR)
+        softmaxes = [
+            FrozenTree(pack(tree, Outside.of(tree, None, 0.0), sparse=sparse), np.arange(n_buckets))
+            for tree, _ in fitted
+        ]
+        return cls(buckets, softmaxes), [solution for _, solution in fitted]
 
     @property
     def n_buckets(self) -> int:
@@ -104,6 +105,14 @@ class Mach:
             total -= 1.0 / B
             total *= B / (B - 1.0)
         return total
+
+
+def _merged_softmax(
+    n_buckets: int, penalty: Penalty, precision: Precision, data: TrainingData, own: IndexArray
+) -> tuple[Tree, NodeSolution]:
+    """Fit a softmax over buckets of classes."""
+    merged = TrainingData(data.X, own[data.y], data.weight, n_buckets)
+    return flat_softmax(merged, penalty, precision)
 
 
 def draw_buckets(

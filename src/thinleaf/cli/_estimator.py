@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -49,6 +50,29 @@ def given_parameters(
     known = names_of_model(model, given)
     own = {name: value for name, value in (general or {}).items() if name in known}
     return _PRESETS.get(model, {}) | own | given
+
+
+def given_executor(name: str, address: str | None) -> dict[str, Any]:
+    """Return the parameter of estimators that says where to train, if it is not the usual one.
+
+    Raises
+    ------
+    ValueError
+        If there is an address, but no cluster.
+    ModuleNotFoundError
+        If Ray is not installed.
+    """
+    if address is not None and name != "ray":
+        raise ValueError("--address is that of a Ray cluster: give --executor ray, too")
+    if name == "threads":
+        return {}
+    if name == "ray" and find_spec("ray") is None:
+        raise ModuleNotFoundError("--executor ray needs Ray: pip install 'thinleaf[ray]'")
+    if address is None:
+        return {"executor": name}
+    from thinleaf.execution import Ray
+
+    return {"executor": Ray(address)}
 
 
 def make_estimator(model: str, given: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import typer
 from thinleaf.cli import _options as options
 from thinleaf.cli._checks import check_between, check_inputs, check_jobs, check_output
 from thinleaf.cli._data import name_of, prepare_rows, read_all
-from thinleaf.cli._estimator import given_parameters, make_estimator
+from thinleaf.cli._estimator import given_executor, given_parameters, make_estimator
 from thinleaf.cli._label_tree import check_options, prepare_texts
 from thinleaf.cli._output import Output, percent, size
 from thinleaf.cli._parameters import ModelChoice
@@ -46,6 +46,18 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random choices.")] = 0,
     jobs: options.Jobs = -1,
+    executor: Annotated[
+        Literal["threads", "ray", "joblib"],
+        typer.Option(help="ast, st, forest: where to train: here, on a cluster, or by joblib."),
+    ] = "threads",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --executor ray: the cluster, as ray.init takes it, such as auto.",
+            show_default="RAY_ADDRESS, else this machine",
+        ),
+    ] = None,
     beam: Annotated[
         str,
         typer.Option(
@@ -274,6 +286,7 @@ def train(
     width = options.beam_width(beam)
     if width == "auto" and model != "ast":
         raise ValueError("--beam auto is for --model ast: other models look for none")
+    settings |= given_executor(executor, address)
     given = given_parameters(model, settings, set_ or [], general={"n_jobs": jobs})
     if "beam" in given:
         raise ValueError("beam is not set by --set: give --beam")

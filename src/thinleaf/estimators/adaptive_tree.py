@@ -21,7 +21,7 @@ from thinleaf.arrays.rows import CSR, mean_square_norm, n_features_of
 from thinleaf.estimators._base.progress import RoundLines
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, tuned_epsilon
-from thinleaf.execution import executor_for
+from thinleaf.execution import ExecutorChoice, executor_for
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.adapt import (
     Recipe,
@@ -34,8 +34,9 @@ from thinleaf.softmaxtree.growth.adapt import (
     usual_limits,
 )
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
-from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
+from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.round_record import best_round
 from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS
 from thinleaf.softmaxtree.growth.trial import LeafKind, LeafLoss
 from thinleaf.softmaxtree.objective import Absent, Penalty
@@ -73,6 +74,7 @@ _NOT_SHAPING = _LIMITS | {
     "checkpoint",
     "class_weight",
     "epsilon",
+    "executor",
     "n_jobs",
     "random_state",
     "small_weights",
@@ -168,7 +170,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     beam : int or "auto"
         How many paths a row takes in prediction; 1 is the papers' single path. ``"auto"`` is
         ``beam_`` at ``temperature_``.
-    zero_probability, epsilon, class_weight, random_state, n_jobs
+    zero_probability, epsilon, class_weight, random_state, n_jobs, executor
         As in :class:`SoftmaxTreeClassifier`.
     checkpoint : path, optional
         A file that is replaced after each sweep over the whole tree. If it exists when ``fit`` is
@@ -287,6 +289,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         checkpoint: str | PathLike[str] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: ExecutorChoice = "threads",
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -309,6 +312,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             class_weight=class_weight,
             random_state=random_state,
             n_jobs=n_jobs,
+            executor=executor,
             verbose=verbose,
         )
         self.contraction = contraction
@@ -392,7 +396,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             sweep_patience=1,
             patience=2,
         )
-        with executor_for(self.n_jobs) as executor:
+        with executor_for(self.n_jobs, self.executor) as executor:
             judged: Tree | None = None
             if self._recipe is not None:
                 recipe = self._recipe
@@ -474,7 +478,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         data, held = self._split(data, node_seed(seed, 1))
         start: InitialTree | Grown
         start = self._initial(data, node_seed(seed, 0)) if saved is None else saved[0]
-        with executor_for(self.n_jobs) as executor:
+        with executor_for(self.n_jobs, self.executor) as executor:
             grown = grow(
                 start,
                 data,

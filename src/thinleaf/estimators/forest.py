@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 from thinleaf.arrays.checks import as_weights, class_ids, is_whole
+from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.out_of_bag import Votes, WeightedRows
 from thinleaf.estimators._base.progress import TreeLines
 from thinleaf.estimators._base.seeds import seed_sequence
@@ -35,17 +36,20 @@ from thinleaf.estimators._base.training_rows import checked_training
 from thinleaf.estimators._base.tree_classifier import BaseFrozenClassifier
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
-from thinleaf.execution import executor_for
+from thinleaf.execution import ExecutorChoice, executor_for
 from thinleaf.model.forest import Forest, with_features
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.probability import Outside
 from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.adapt import Recipe
 from thinleaf.softmaxtree.growth.initial_tree import node_seed
+from thinleaf.softmaxtree.growth.trial import LeafKind
 
 _FITTED: Types = {
     "n_features_in_": (int,), "sparse_input_": (bool,), "history_": (list,), "drawn_from_": (dict,)
 }  # fmt: skip
+_Like: TypeAlias = tuple[Recipe | None, LeafKind | None]
 _ROWS, _FEATURES, _HELD = 2, 3, 4
 """What is drawn from a tree's seed beside the tree: each has a seed of its own."""
 
@@ -79,6 +83,9 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
     n_jobs : int, optional
         Trees trained at a time, and threads of prediction; -1 is all cores. The result does not
         depend on it. The threads within a tree are the ``n_jobs`` of ``estimator``.
+    executor : {"threads", "ray", "joblib"} or object
+        Where trees are trained; see :class:`SoftmaxTreeClassifier`. Those within a task are trained
+        with the ``executor`` of ``estimator``.
     verbose : int
         1 shows each tree on standard error.
 
@@ -124,6 +131,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "executor": EXECUTORS,
         "verbose": ["verbose"],
     }
 
@@ -140,6 +148,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: ExecutorChoice = "threads",
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -152,6 +161,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     # -- training ----------------------------------------------------------------------------------
@@ -268,15 +278,17 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         Trees are judged in their order, those that were trained beside each other too.
         """
         lines = TreeLines(type(self).__name__, self.n_estimators) if self.verbose else None
-        with executor_for(self.n_jobs) as executor, warnings.catch_warnings():
+        with executor_for(self.n_jobs, self.executor) as executor, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "interrupted", UserWarning)  # a tree that is dropped
+            plan = clone(self).set_params(executor="threads")  # of the tasks
+            given = [executor.share(value) for value in (rows, classes)]
             while len(trees) < self.n_estimators and not self._enough(votes):
                 # the first one finds what the others can do without looking
                 n_next = executor.n_workers if trees else 1
                 some = seeds[len(trees) : len(trees) + n_next]
-                fit = partial(self._fit_tree, rows, classes, trees[0] if trees else None)
+                fit = partial(_fit_tree, plan, _like(trees))
                 try:
-                    fitted = executor.map(fit, some)
+                    fitted = executor.map(fit, some, shared=given, coarse=True)
                 except KeyboardInterrupt:
                     fitted = []
                 for tree in fitted:
@@ -300,12 +312,12 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         return len(votes.history) - votes.best >= self.patience
 
     def _fit_tree(
-        self, rows: WeightedRows, classes: AnyArray, first: BaseTaoClassifier | None, seed: int
+        self, rows: WeightedRows, classes: AnyArray, like: _Like | None, seed: int
     ) -> BaseTaoClassifier:
         """Return a tree that is trained on its share of rows and features, like the first one."""
         tree: BaseTaoClassifier = clone(self._base()).set_params(random_state=seed)
-        if isinstance(tree, AdaptiveSoftmaxTreeClassifier) and first is not None:
-            tree._recipe, tree._known_kind = first._like_this()
+        if isinstance(tree, AdaptiveSoftmaxTreeClassifier) and like is not None:
+            tree._recipe, tree._known_kind = like
         if isinstance(tree.class_weight, dict):
             tree.class_weight = None  # it is part of the rows' weights
         if tree.init == "auto":
@@ -430,6 +442,23 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             tree._restore(own, description["fitted"], model)
             self.estimators_.append(tree)
         self._find_oob_error()
+
+
+def _like(trees: list[BaseTaoClassifier]) -> _Like | None:
+    """Return what other trees need not look for, because the first one has."""
+    first = trees[0] if trees else None
+    return first._like_this() if isinstance(first, AdaptiveSoftmaxTreeClassifier) else None
+
+
+def _fit_tree(
+    forest: SoftmaxForestClassifier,
+    like: _Like | None,
+    rows: WeightedRows,
+    classes: AnyArray,
+    seed: int,
+) -> BaseTaoClassifier:
+    """Train a tree; this is the task that executors get."""
+    return forest._fit_tree(rows, classes, like, seed)
 
 
 def _tree_seeds(random_state: Any, n: int) -> list[int]:

@@ -17,11 +17,12 @@ from thinleaf.arrays.rows import mean_square_norm
 from thinleaf.baselines.mach import Mach, Merge, as_probabilities, draw_buckets
 from thinleaf.baselines.scoring import ScoringPredictor
 from thinleaf.estimators._base.classifier import SparseInputClassifier
+from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, penalty_of
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import LEAF_RIDGE
 from thinleaf.estimators._base.training_rows import read_training, warn_unsolved
-from thinleaf.execution import executor_for
+from thinleaf.execution import ExecutorChoice, executor_for
 from thinleaf.softmaxtree.solvers.problem import Precision
 
 _FLOOR = 1e-3
@@ -59,6 +60,8 @@ class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc
         Of the buckets.
     n_jobs : int, optional
         Threads; -1 is all cores. The result does not depend on it.
+    executor : {"threads", "ray", "joblib"} or object
+        Where softmaxes are fitted; see :class:`SoftmaxTreeClassifier`.
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc
             "merge": [StrOptions(set(get_args(Merge)))],
             "random_state": ["random_state"],
             "n_jobs": [Integral, None],
+            "executor": EXECUTORS,
         }
     )
 
@@ -104,6 +108,7 @@ class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: ExecutorChoice = "threads",
     ) -> None:
         self.n_buckets = n_buckets
         self.n_repetitions = n_repetitions
@@ -115,6 +120,7 @@ class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
 
     def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
         """Draw buckets and train a softmax for each repetition."""
@@ -125,7 +131,7 @@ class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc
         buckets = draw_buckets(classes.size, n_buckets, self.n_repetitions, rng)
         penalty = penalty_of(self.l1, self.ridge, LEAF_RIDGE * mean_square_norm(data.X))
         precision = Precision(self.tol, self.max_newton)
-        with executor_for(self.n_jobs) as executor:
+        with executor_for(self.n_jobs, self.executor) as executor:
             model, solutions = Mach.fit(data, buckets, penalty, precision, executor)
         warn_unsolved(solutions, self.max_newton)
         self.model_ = model

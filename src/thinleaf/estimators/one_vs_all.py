@@ -8,10 +8,11 @@ from typing import Any
 import numpy.typing as npt
 
 from thinleaf.baselines.linear import one_vs_all
+from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, BaseLinearClassifier
 from thinleaf.estimators._base.tao_classifier import ROUTER_RIDGE
 from thinleaf.estimators._base.training_rows import warn_unsolved
-from thinleaf.execution import executor_for
+from thinleaf.execution import ExecutorChoice, executor_for
 
 
 class OneVsAllClassifier(BaseLinearClassifier):
@@ -35,6 +36,8 @@ class OneVsAllClassifier(BaseLinearClassifier):
     class_weight : dict or "balanced", optional
     n_jobs : int, optional
         Threads; -1 is all cores. The result does not depend on it.
+    executor : {"threads", "ray", "joblib"} or object
+        Where problems are solved; see :class:`SoftmaxTreeClassifier`.
 
     Attributes
     ----------
@@ -66,7 +69,7 @@ class OneVsAllClassifier(BaseLinearClassifier):
     """
 
     _parameter_constraints: dict[str, list[Any]] = (
-        SOLVING | CLASS_WEIGHT | {"n_jobs": [Integral, None]}
+        SOLVING | CLASS_WEIGHT | {"n_jobs": [Integral, None], "executor": EXECUTORS}
     )
 
     def __init__(
@@ -78,6 +81,7 @@ class OneVsAllClassifier(BaseLinearClassifier):
         max_newton: int = 50,
         class_weight: Any = None,
         n_jobs: int | None = None,
+        executor: ExecutorChoice = "threads",
     ) -> None:
         self.l1 = l1
         self.ridge = ridge
@@ -85,12 +89,13 @@ class OneVsAllClassifier(BaseLinearClassifier):
         self.max_newton = max_newton
         self.class_weight = class_weight
         self.n_jobs = n_jobs
+        self.executor = executor
 
     def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
         """Train one regressor a class."""
         data, classes = self._read(X, y, sample_weight)
         penalty = self._penalty(data, ROUTER_RIDGE)
-        with executor_for(self.n_jobs) as executor:
+        with executor_for(self.n_jobs, self.executor) as executor:
             tree, solutions = one_vs_all(data, penalty, self._precision(), executor)
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         history = [

@@ -18,7 +18,7 @@ from thinleaf.arrays.rows import CSR
 from thinleaf.estimators._base.progress import SweepBar
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
-from thinleaf.execution import Executor, executor_for
+from thinleaf.execution import Executor, ExecutorChoice, executor_for
 from thinleaf.model.routing import route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
@@ -99,7 +99,13 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         Go on from the tree of the previous fit instead of an initial tree.
     random_state : int, RandomState or None
     n_jobs : int, optional
-        Threads; -1 is all cores. The result does not depend on it.
+        Workers; None is 1, and -1 all cores. With ``executor="ray"`` None is all cores, too, of the
+        whole cluster. The result does not depend on it.
+    executor : {"threads", "ray", "joblib"} or object
+        Where nodes are fitted: on threads; on a cluster of Ray, which needs the extra ``ray``; or,
+        what is coarse, by the backends of joblib. Or a :class:`~thinleaf.execution.Ray` or
+        :class:`~thinleaf.execution.Joblib` that says more, or another
+        :class:`~thinleaf.execution.Executor`. The result does not depend on it.
     verbose : int
         1 shows progress on standard error.
 
@@ -170,6 +176,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: ExecutorChoice = "threads",
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -192,6 +199,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
             class_weight=class_weight,
             random_state=random_state,
             n_jobs=n_jobs,
+            executor=executor,
             verbose=verbose,
         )
         self.depth = depth
@@ -208,7 +216,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         data, classes = self._read(X, y, sample_weight, known)
         seed = seed_sequence(self.random_state)
         data, held = self._split(data, node_seed(seed, 1))
-        with executor_for(self.n_jobs) as executor:
+        with executor_for(self.n_jobs, self.executor) as executor:
             result = self._optimise(previous, data, held, node_seed(seed, 0), executor)
         if result.ended == "interrupted":
             warnings.warn(

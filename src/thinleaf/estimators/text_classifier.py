@@ -19,12 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 from thinleaf._dtypes import AnyArray
 from thinleaf.arrays.rows import as_matrix
 from thinleaf.estimators._base.classifier import all_or_nothing
+from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.held_out_texts import fit_model, learned_rejection, n_samples
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.storable import Trainable, build, described, plain
 from thinleaf.estimators._base.training_rows import check_labels
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
+from thinleaf.execution import ExecutorChoice
 from thinleaf.model.packing import WeightType
 from thinleaf.model.predictor import Predictor
 from thinleaf.text.choice import choose_features
@@ -80,6 +82,8 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; -1 is all cores.
+    executor : {"threads", "ray", "joblib"} or object
+        Where the model is trained, if that does not say it; see :class:`SoftmaxTreeClassifier`.
 
     Attributes
     ----------
@@ -109,6 +113,7 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         "rejection": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "executor": EXECUTORS,
     }
 
     model_: Any
@@ -126,6 +131,7 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         rejection: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: ExecutorChoice = "threads",
     ) -> None:
         self.model = model
         self.features = features
@@ -134,6 +140,7 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         self.rejection = rejection
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
 
     # -- training ----------------------------------------------------------------------------------
 
@@ -206,6 +213,8 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
             model.set_params(random_state=int(entropy))  # type: ignore[arg-type]
         if known.get("n_jobs", 0) is None and self.n_jobs is not None:
             model.set_params(n_jobs=self.n_jobs)
+        if known.get("executor") == "threads":
+            model.set_params(executor=self.executor)
         return model
 
     def _samples(self, X: Any) -> Any:

@@ -24,6 +24,8 @@ from typing import Any
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
+from thinleaf.kernels._turns import Turn
+
 ABOVE_KERNELS = frozenset({
     "__init__.py", "__main__.py", "_version.py", "cli", "datasets", "demo.py", "estimators",
     "execution", "explain", "measuring", "text", "torch", "warmup.py",
@@ -67,9 +69,26 @@ class KernelCache:
         existing = (cache for cache in found if cache is not None)
         # those that numba would have preferred, had they been writable
         self._others = list(takewhile(lambda c: c.cache_path != self.cache_path, existing))
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._turns: dict[str, Turn] = {}
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return the code of a signature from the first directory that has it, or None."""
+        """Return the code of a signature from the first directory that has it, or None.
+
+        None also means that it is this process's turn to compile it.
+        """
+        found = self._load(signature, target_context)
+        if found is None and self.cache_path is not None:
+            turn = self._turns.setdefault(
+                str(signature), Turn(self.cache_path, f"{self._name}{signature}")
+            )
+            turn.take()
+            found = self._load(signature, target_context)
+            if found is not None:
+                turn.give_back()
+        return found
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
         own = [] if self._own is None else [self._own]
         for cache in self._others + own:
             try:
@@ -87,6 +106,8 @@ class KernelCache:
                 self._own.save_overload(signature, data)
             except OSError:  # such as a full disk: the code runs all the same
                 self._own = self.cache_path = None
+        if str(signature) in self._turns:
+            self._turns.pop(str(signature)).give_back()
 
     def flush(self) -> None:
         """Forget what was written."""
@@ -100,8 +121,8 @@ class _SharedFiles(IndexDataCacheFile):
     numba numbers files of code, and puts the number into the index before the file is written. So
     two processes may write code of two signatures to one file, and a third may find there what is
     left of an older version: either would run the wrong code. Here a file is named after its
-    signature and version, and stands in the index once it is complete. What two processes can still
-    do is lose an entry of the index, which is compiled once more.
+    signature and version, and stands in the index once it is complete, which one process at a time
+    changes.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -109,7 +130,8 @@ class _SharedFiles(IndexDataCacheFile):
         identity = repr((key, self._source_stamp)).encode()
         name = self._data_name(int(sha256(identity).hexdigest()[:16], 16))
         self._save_data(name, data)
-        self._save_index(self._load_index() | {key: name})
+        with Turn(self._cache_path, self._index_name):
+            self._save_index(self._load_index() | {key: name})
 
 
 def _or_none(cache: type, function: Callable[..., Any]) -> Any:

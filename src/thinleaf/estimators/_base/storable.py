@@ -20,8 +20,8 @@ from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.model_file import load
 from thinleaf.model.packing import WeightType
 
-_LOCAL = ("checkpoint",)
-"""Parameters that name files: they stay on the machine, and no model file may set them."""
+_LOCAL = ("checkpoint", "executor")
+"""Parameters that name files or machines: they stay here, and no model file may set them."""
 
 _NESTED = ("estimator", "model")
 """Parameters that are estimators themselves."""
@@ -209,7 +209,7 @@ def build(description: Mapping[str, Any]) -> Any:
     if name not in estimators.STORABLE:
         raise ValueError(f"unknown estimator {name!r}")
     if any(parameters.get(local) is not None for local in _LOCAL):
-        raise ValueError("a model file may not name other files")
+        raise ValueError("a model file may not name other files or machines")
     for nested in _NESTED:
         if type(parameters.get(nested)) is dict:
             parameters[nested] = build(parameters[nested])

@@ -12,9 +12,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.rows import CSR, mean_square_norm
+from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators._base.training_rows import read_training
 from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
+from thinleaf.execution import ExecutorChoice
 from thinleaf.model.probability import Backoff, tune_epsilon
 from thinleaf.model.routing import leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
@@ -57,6 +59,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "executor": EXECUTORS,
         "verbose": ["verbose"],
     }
 
@@ -82,6 +85,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         class_weight: Any,
         random_state: Any,
         n_jobs: int | None,
+        executor: ExecutorChoice,
         verbose: int,
     ) -> None:
         self.init = init
@@ -103,6 +107,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     # -- before training ---------------------------------------------------------------------------

@@ -25,9 +25,10 @@ from thinleaf.model.predictor import Predictor
 from thinleaf.model.probability import Backoff, Outside
 from thinleaf.model.routing import leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.growth.expand import Grown, Growth, best_round, grow
+from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
 from thinleaf.softmaxtree.growth.initial_tree import InitialTree, Way, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.prune import prune
+from thinleaf.softmaxtree.growth.round_record import best_round
 from thinleaf.softmaxtree.growth.thin import (
     ALL_WEIGHTS,
     AS_GOOD,
@@ -387,6 +388,7 @@ class _Work:
             wishes.leaf_losses,
             first_limits(start.tree, wishes),
             node_seed(self.seed, 3),
+            self.executor,
         )
 
     def _initial(self, depth: int) -> InitialTree:

@@ -13,18 +13,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from thinleaf._dtypes import INDEX, BoolArray, IndexArray
 from thinleaf.arrays.rows import CSR
-from thinleaf.execution import Executor, SerialExecutor
+from thinleaf.execution import Executor, SerialExecutor, Shared
+from thinleaf.model.patched_tree import PatchedTree
 from thinleaf.model.routing import (
     Reach,
     all_rows,
     leaf_losses,
-    leaf_of_rows,
-    losses,
     route,
 )
 from thinleaf.model.tree import Tree
@@ -37,7 +37,13 @@ from thinleaf.softmaxtree.growth.judge import (
     worth_keeping,
 )
 from thinleaf.softmaxtree.growth.prune import prune
-from thinleaf.softmaxtree.growth.round_record import Effort, RoundRecord, measure
+from thinleaf.softmaxtree.growth.round_record import (
+    Effort,
+    RoundRecord,
+    best_round,
+    last_gain,
+    measure,
+)
 from thinleaf.softmaxtree.tao import (
     Settings,
     Sweeps,
@@ -211,23 +217,19 @@ class _Work:
         judge, near, erring = None, None, None
         if self.validation is not None and growth.judged:
             judge = Judge(self.validation, route(tree, self.validation.X))
-            erring = _erring(tree, self.data, reach) | _erring(tree, judge.data, judge.reach)
+            erring = judge.erring_leaves(tree) | Judge(self.data, reach).erring_leaves(tree)
             overlap = self._overlap(grown)
             if overlap is not None:
                 near = find_overlap(tree, self.data.X, reach, overlap, self.executor)
         leaves = growing_leaves(grown, reach, growth, erring)
         settings = replace(self.settings, overlap=self._overlap(grown))
-        attempt = partial(
-            expand_leaf, tree, self.data, reach, settings, growth, seed, judge=judge, near=near
-        )
-
-        def in_time(leaf: int) -> Expansion | None:
-            return None if self._out_of_time() else attempt(leaf)
-
+        judges, judged = (None, None) if judge is None else (judge.data, judge.reach)
+        given = (tree, self.data, judges, (reach, settings, growth, seed, judged))
+        expand = partial(self._expand, [self.executor.share(g) for g in given], reach, near)
         first = judge is not None and len(grown.history) == 1
-        if first and not self._promising(in_time, leaves):
+        if first and not self._promising(expand, leaves):
             return replace(grown, ended="no leaf expands")
-        tried = self.executor.map(in_time, leaves, [float(reach.sizes[j]) for j in leaves])
+        tried = expand(leaves)
         if self._out_of_time():  # some leaves have not been tried
             return replace(grown, ended="seconds")
         expansions = {j: e for j, e in zip(leaves, tried, strict=True) if e is not None}
@@ -307,7 +309,27 @@ class _Work:
         best = tree if best_round(after.history) == record.round else grown.best
         return replace(after, best=best, ended=self._ended(after, result.ended))
 
-    def _promising(self, attempt: Callable[[int], Expansion | None], leaves: list[int]) -> bool:
+    def _expand(
+        self,
+        shared: Sequence[Shared[Any]],
+        reach: Reach,
+        near: Mapping[int, Overlap] | None,
+        leaves: list[int],
+    ) -> list[Expansion | None]:
+        """Try to expand leaves, all at the same time, as long as there is time."""
+        guests = [None if near is None else near[leaf] for leaf in leaves]
+        return self.executor.map(
+            _attempt,
+            list(zip(leaves, guests, strict=True)),
+            [float(reach.sizes[leaf]) for leaf in leaves],
+            shared=shared,
+            coarse=True,
+            stop=self._out_of_time,
+        )
+
+    def _promising(
+        self, expand: Callable[[list[int]], list[Expansion | None]], leaves: list[int]
+    ) -> bool:
         """Return whether some leaves of a tree that has not grown yet gain by it, all in all."""
         n_probes = _PROBES
         if isinstance(self.data.X, CSR):
@@ -315,7 +337,7 @@ class _Work:
         if len(leaves) <= n_probes:
             return True
         probes = leaves[:: max(1, len(leaves) // n_probes)][:n_probes]
-        found = [e for e in self.executor.map(attempt, probes) if e is not None]
+        found = [e for e in expand(probes) if e is not None]
         return promising([e.gain for e in found], self.growth.doubt)
 
     def _overlap(self, grown: Grown) -> float | None:
@@ -374,21 +396,6 @@ def _seconds(sweeps: Sweeps | None) -> float:
     return 0.0 if sweeps is None else sweeps.best.history[-1].seconds
 
 
-def best_round(history: Sequence[RoundRecord]) -> int:
-    """Return the round with the lowest validation error, or the last if none was measured."""
-    errors = [math.inf if r.validation_error is None else r.validation_error for r in history]
-    return int(np.argmin(errors)) if math.isfinite(errors[-1]) else len(history) - 1
-
-
-def last_gain(history: Sequence[RoundRecord]) -> int:
-    """Return the last round that lowered the validation error by more than a hundredth of it."""
-    last, least = 0, math.inf
-    for record in history:
-        if record.validation_error is not None and record.validation_error < 0.99 * least:
-            last, least = record.round, record.validation_error
-    return last
-
-
 def growing_leaves(
     grown: Grown, reach: Reach, growth: Growth, erring: BoolArray | None = None
 ) -> list[int]:
@@ -406,15 +413,22 @@ def growing_leaves(
     ]
 
 
-def _erring(tree: Tree, data: TrainingData, reach: Reach) -> BoolArray:
-    """Return which leaves are wrong on some of the rows that reach them."""
-    _, correct = losses(tree, data.X, data.y, reach)
-    wrong = leaf_of_rows(tree, reach)[~correct]
-    return np.bincount(wrong, minlength=tree.n_nodes) > 0
+def _attempt(
+    tree: Tree | PatchedTree,
+    data: TrainingData,
+    judges: TrainingData | None,
+    given: tuple[Reach, Settings, Growth, np.random.SeedSequence, Reach | None],
+    item: tuple[int, Overlap | None],
+) -> Expansion | None:
+    """Try to expand a leaf; this is the task that executors get."""
+    (reach, settings, growth, seed, judged), (leaf, guests) = given, item
+    judge = None if judges is None or judged is None else Judge(judges, judged)
+    near = None if guests is None else {leaf: guests}
+    return expand_leaf(tree, data, reach, settings, growth, seed, leaf, judge=judge, near=near)
 
 
 def expand_leaf(
-    tree: Tree,
+    tree: Tree | PatchedTree,
     data: TrainingData,
     reach: Reach,
     settings: Settings,

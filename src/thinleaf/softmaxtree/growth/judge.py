@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import AccumArray, BoolArray
-from thinleaf.model.routing import Reach, leaf_losses, losses_from
+from thinleaf.model.routing import Reach, leaf_losses, leaf_of_rows, losses, losses_from
 from thinleaf.model.tree import Leaf, Tree
 from thinleaf.softmaxtree.objective import Objective
 from thinleaf.softmaxtree.tao import TrainingData
@@ -64,6 +64,12 @@ class Judge:
         before = loss(*leaf_losses(old, X, y, rows))
         fall = (before - loss(*losses_from(subtree, X, y, rows, 0))) * weight
         return Gain(float(fall.sum()), float(np.linalg.norm(fall)), float(before @ weight))
+
+    def erring_leaves(self, tree: Tree) -> BoolArray:
+        """Return which leaves are wrong on some of the rows that reach them."""
+        _, correct = losses(tree, self.data.X, self.data.y, self.reach)
+        wrong = leaf_of_rows(tree, self.reach)[~correct]
+        return np.bincount(wrong, minlength=tree.n_nodes) > 0
 
 
 def worth_keeping(expansions: Mapping[int, Expansion], doubt: float) -> dict[int, Tree]:

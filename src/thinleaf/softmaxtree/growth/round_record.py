@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,3 +106,18 @@ def measure(
         max_leaf_classes=int(tree.leaf_sizes.max()),
         flops=mean_flops(tree, data.X, reach),
     )
+
+
+def best_round(history: Sequence[RoundRecord]) -> int:
+    """Return the round with the lowest validation error, or the last if none was measured."""
+    errors = [math.inf if r.validation_error is None else r.validation_error for r in history]
+    return int(np.argmin(errors)) if math.isfinite(errors[-1]) else len(history) - 1
+
+
+def last_gain(history: Sequence[RoundRecord]) -> int:
+    """Return the last round that lowered the validation error by more than a hundredth of it."""
+    last, least = 0, math.inf
+    for record in history:
+        if record.validation_error is not None and record.validation_error < 0.99 * least:
+            last, least = record.round, record.validation_error
+    return last

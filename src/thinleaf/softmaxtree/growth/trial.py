@@ -18,7 +18,7 @@ import numpy as np
 
 from thinleaf._dtypes import INDEX, AccumArray, IndexArray
 from thinleaf.arrays.rows import CSR
-from thinleaf.execution import Executor
+from thinleaf.execution import Executor, SerialExecutor
 from thinleaf.model.routing import leaf_losses, leaf_of_rows, route
 from thinleaf.model.tree import Leaf, Tree
 from thinleaf.softmaxtree.growth.initial_tree import InitialTree
@@ -98,6 +98,7 @@ def choose_leaf_kind(
     kinds: Sequence[LeafLoss],
     limits: IndexArray,
     seed: np.random.SeedSequence,
+    executor: Executor | None = None,
 ) -> list[LeafKind]:
     """Return the losses that are worth a trial with their best ridge, the best first.
 
@@ -120,7 +121,7 @@ def choose_leaf_kind(
     @cache
     def score(loss: LeafLoss, strength: float) -> float:
         settings = settings_of(LeafKind(loss, strength), limits)
-        return _scores(sample, data, judge, settings)[0]
+        return _scores(sample, data, judge, settings, executor)[0]
 
     found: list[tuple[float, LeafKind]] = []
     for loss in sorted(kinds, key=lambda loss: score(loss, FIRST_STRENGTH[loss])):
@@ -188,7 +189,7 @@ def look_again(
 
     def score(loss: LeafLoss, strength: float) -> float:
         settings = settings_of(LeafKind(loss, strength), limits)
-        total, n_weights = _scores(sample, data, judge, settings)
+        total, n_weights = _scores(sample, data, judge, settings, executor)
         return math.inf if times * n_weights > _MOST_WEIGHTS and strength < most else total
 
     most = max(kind.strength for kind in kinds)
@@ -259,14 +260,27 @@ def _leaves_of(
 
 
 def _scores(
-    leaves: Sequence[_SampleLeaf], data: TrainingData, judge: TrainingData, settings: Settings
+    leaves: Sequence[_SampleLeaf],
+    data: TrainingData,
+    judge: TrainingData,
+    settings: Settings,
+    executor: Executor | None = None,
 ) -> tuple[float, int]:
     """Return the scores of some leaves, and the number of their weights."""
+    executor = executor or SerialExecutor()
+    shared = [executor.share(value) for value in (data, judge, settings)]
+    costs = [float(leaf.rows.size) for leaf in leaves]
     scores, sizes = 0.0, 0
-    for leaf in leaves:
-        score, n_weights = _leaf_score(leaf, data, judge, settings)
+    for score, n_weights in executor.map(_score_leaf, leaves, costs, shared=shared):
         scores, sizes = scores + score, sizes + n_weights
     return scores, sizes
+
+
+def _score_leaf(
+    data: TrainingData, judge: TrainingData, settings: Settings, leaf: _SampleLeaf
+) -> tuple[float, int]:
+    """Score a leaf; this is the task that executors get."""
+    return _leaf_score(leaf, data, judge, settings)
 
 
 def _leaf_score(

@@ -218,14 +218,13 @@ def _start(
 
 
 def _route(tree: Tree, data: TrainingData, executor: Executor) -> IndexArray:
-    """Return the leaf that each row reaches, routed in as many parts as there are workers."""
+    """Return the leaf that each row reaches, routed in as many parts as there are threads."""
+    local = executor.local
 
     def leaves_of(rows: IndexArray) -> IndexArray:
         return leaf_of_rows(tree, route(tree, data.X, rows))
 
-    return np.concatenate(
-        executor.map(leaves_of, np.array_split(all_rows(data.X), executor.n_workers))
-    )
+    return np.concatenate(local.map(leaves_of, np.array_split(all_rows(data.X), local.n_workers)))
 
 
 def error(tree: Tree, data: TrainingData) -> float:

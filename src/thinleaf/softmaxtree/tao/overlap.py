@@ -79,7 +79,7 @@ def find_overlap(
 
     for level in tree.levels():
         routers = [int(i) for i in level if tree.children[i, 0] != NO_CHILD]
-        divided = executor.map(divide, routers, [float(found[i].share.size) for i in routers])
+        divided = executor.local.map(divide, routers, [float(found[i].share.size) for i in routers])
         for node, parts in zip(routers, divided, strict=True):
             for child, part in zip(tree.children[node], parts, strict=True):
                 found[int(child)] = part

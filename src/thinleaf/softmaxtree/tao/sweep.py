@@ -11,13 +11,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, AccumArray, AnyArray, BoolArray, IndexArray, ParamArray
+from thinleaf._dtypes import (
+    ACCUM,
+    NO_CHILD,
+    AccumArray,
+    AnyArray,
+    BoolArray,
+    IndexArray,
+    ParamArray,
+)
 from thinleaf.arrays.rows import CSC
 from thinleaf.execution import Executor, SerialExecutor
+from thinleaf.model.patched_tree import PatchedTree, at_node, patched
 from thinleaf.model.routing import Reach, choose_child, leaf_losses
 from thinleaf.model.tree import Leaf, Router, Tree
 from thinleaf.softmaxtree.objective import Objective
@@ -102,6 +112,49 @@ class State:
 
 
 @dataclass(frozen=True)
+class Visit:
+    """What is known of a node before it is fitted, and of the rows that reach it.
+
+    Attributes
+    ----------
+    node : int
+    rows : ndarray
+        Its reach set: the left child's rows, then the right child's.
+    n_left : int
+        How many are the left child's.
+    loss, correct : ndarray
+        Of each row, under the current tree.
+    solved : bytes, optional
+        The fingerprint of the problem that its parameters solve.
+    near : Overlap, optional
+    """
+
+    node: int
+    rows: IndexArray
+    n_left: int
+    loss: AccumArray
+    correct: BoolArray
+    solved: bytes | None
+    near: Overlap | None
+
+    @classmethod
+    def of(
+        cls, tree: Tree, node: int, reach: Reach, state: State, near: Overlap | None = None
+    ) -> Visit:
+        """Return what a sweep knows of one node."""
+        rows, left = reach.of(node), int(tree.children[node, 0])
+        n_left = 0 if left == NO_CHILD else int(reach.sizes[left])
+        solved = state.solved.get(node)
+        return cls(node, rows, n_left, state.loss[rows], state.correct[rows], solved, near)
+
+    def training_rows(self, data: TrainingData) -> tuple[IndexArray, AccumArray]:
+        """Return the rows that train the node, guests last, and their weights."""
+        if self.near is None:
+            return self.rows, data.weight[self.rows]
+        return self.near.join(self.rows, data.weight)
+
+
+@dataclass(frozen=True)
 class NodeUpdate:
     """The outcome of one node: new parameters (None: kept), losses of its rows, fingerprint."""
 
@@ -124,58 +177,63 @@ def sweep(
     """Optimise every node once; return the new tree and how many problems were solved."""
     n_solved = 0
     near = near or {}
+    given = (executor.share(data), executor.share(settings))
+    current = executor.share(tree)
     for level in reversed(tree.levels()):
-        current = tree
-        nodes = [int(node) for node in level if reach.sizes[node] > 0]
+        visits = [
+            Visit.of(tree, node, reach, state, near.get(node))
+            for node in level.tolist()
+            if reach.sizes[node] > 0
+        ]
         # the root alone would leave the other workers idle: it gets them all
-        helpers = executor if len(nodes) == 1 else SerialExecutor()
-
-        def optimise(node: int, tree: Tree = current, helpers: Executor = helpers) -> NodeUpdate:
-            if tree.is_leaf[node]:
-                return fit_leaf(tree, node, data, reach, state, settings, near.get(node))
-            return fit_router(tree, node, data, reach, state, settings, helpers, near.get(node))
-
-        updates = executor.map(optimise, nodes, [float(reach.sizes[node]) for node in nodes])
+        fit = partial(fit_node, helpers=executor.local) if len(visits) == 1 else fit_node
+        costs = [float(visit.rows.size) for visit in visits]
+        updates = executor.map(fit, visits, costs, shared=(*given, current))
         changed: dict[int, Router | Leaf] = {}
-        for node, update in zip(nodes, updates, strict=True):
-            rows = reach.of(node)
-            state.loss[rows] = update.loss
-            state.correct[rows] = update.correct
+        for visit, update in zip(visits, updates, strict=True):
+            state.loss[visit.rows] = update.loss
+            state.correct[visit.rows] = update.correct
             n_solved += update.was_solved
             if update.parameters is not None:
-                changed[node] = update.parameters
+                changed[visit.node] = update.parameters
             if update.fingerprint is None:
-                state.solved.pop(node, None)
+                state.solved.pop(visit.node, None)
             else:
-                state.solved[node] = update.fingerprint
+                state.solved[visit.node] = update.fingerprint
         if changed:
             tree = tree.replace(changed)
+            current = current.changed(tree, patched, changed)
     return tree, n_solved
 
 
-def fit_leaf(
-    tree: Tree,
-    node: int,
+def fit_node(
     data: TrainingData,
-    reach: Reach,
-    state: State,
     settings: Settings,
-    near: Overlap | None = None,
+    tree: Tree | PatchedTree,
+    visit: Visit,
+    helpers: Executor | None = None,
+) -> NodeUpdate:
+    """Fit a leaf or a router; this is the task that executors get."""
+    if tree.is_leaf[visit.node]:
+        return fit_leaf(tree, visit, data, settings)
+    return fit_router(tree, visit, data, settings, helpers or SerialExecutor())
+
+
+def fit_leaf(
+    tree: Tree | PatchedTree, visit: Visit, data: TrainingData, settings: Settings
 ) -> NodeUpdate:
     """Fit the softmax of the most frequent classes of a leaf's reach set."""
-    rows = reach.of(node)
-    training_rows, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
+    rows, limit = visit.rows, int(settings.leaf_limits[visit.node])
+    training_rows, weight = visit.training_rows(data)
     fingerprint = _fingerprint(training_rows, weight)
-    if state.solved.get(node) == fingerprint:
-        return NodeUpdate(None, state.loss[rows], state.correct[rows], fingerprint, False)
+    if visit.solved == fingerprint:
+        return NodeUpdate(None, visit.loss, visit.correct, fingerprint, False)
     objective = settings.objective
-    old = tree.leaf(node)
-    leaf, converged = train_leaf(
-        data, training_rows, weight, int(settings.leaf_limits[node]), old, settings
-    )
+    old = tree.leaf(visit.node)
+    leaf, converged = train_leaf(data, training_rows, weight, limit, old, settings)
     loss, correct = _losses_at(leaf, rows, data, objective)
     # a leaf wider than it may be is not one that could be kept
-    if settings.monotone and old.classes.size <= settings.leaf_limits[node]:
+    if settings.monotone and old.classes.size <= limit:
         old_loss, old_correct = _losses_at(old, rows, data, objective)
         if _cost(leaf, loss, data.weight[rows], objective) > _cost(
             old, old_loss, data.weight[rows], objective
@@ -216,28 +274,24 @@ def train_leaf(
 
 
 def fit_router(
-    tree: Tree,
-    node: int,
+    tree: Tree | PatchedTree,
+    visit: Visit,
     data: TrainingData,
-    reach: Reach,
-    state: State,
     settings: Settings,
     executor: Executor,
-    near: Overlap | None = None,
 ) -> NodeUpdate:
     """Fit the hyperplane that sends each row of the care set to its cheaper child."""
-    rows = reach.of(node)
-    training_rows, weight = near.join(rows, data.weight) if near else (rows, data.weight[rows])
+    rows = visit.rows
+    training_rows, weight = visit.training_rows(data)
     objective = settings.objective
-    # the reach set lists the left child's rows, then the right child's
-    went = np.zeros(rows.size, dtype=np.int32)
-    went[reach.sizes[tree.children[node, 0]] :] = 1
-    known = (state.loss[rows], state.correct[rows])
-    losses = child_losses(tree, node, data, training_rows, went, known, objective, executor)
+    went = (np.arange(rows.size) >= visit.n_left).astype(np.int32)
+    known = (visit.loss, visit.correct)
+    below, node = at_node(tree, visit.node)
+    losses = child_losses(below, node, data, training_rows, went, known, objective, executor)
     care = care_set(losses, weight)
     fingerprint = _fingerprint(training_rows[care.positions], care.pseudolabel, care.weight)
-    old = tree.router(node)
-    if state.solved.get(node) == fingerprint or care.positions.size == 0:
+    old = below.router(node)
+    if visit.solved == fingerprint or care.positions.size == 0:
         kept = losses.choose(choose_child(old, data.X, rows))
         return NodeUpdate(None, *kept, fingerprint, False)
     problem, features = router_problem(data, training_rows, care, objective.routers)
