@@ -15,6 +15,7 @@ PAPERS = {
     "paper000_figure3": "letter",
     "paper000_figure5": "ptb",
     "paper000_figure6": "clinc150",
+    "paper000_letter": "letter",
     "paper001_table1": "letter",
     "paper001_table3": "ptb",
     "paper001_figure2": "letter",
@@ -48,6 +49,8 @@ BENCHMARKS = [
     *([("executors", "letter", []), ("kills", "letter", [])] if find_spec("ray") else []),
     ("defaults", "letter", []),
     ("decisions", "letter", []),
+    ("structure", "letter", []),
+    ("robustness", "letter", []),
     *((f"papers.{name}", needed, []) for name, needed in PAPERS.items()),
 ]
 

@@ -83,6 +83,23 @@ def test_a_tree_grows_where_it_must_be_deep(fits):
     assert 1.0 - clf.score(X, y) < 0.5 * (1.0 - flat.score(X, y))
 
 
+def test_first_replacements_that_gain_little_do_not_end_the_growth_of_dense_trees(monkeypatch):
+    """A few leaves say little; on sparse rows, a round would cost more than it is worth."""
+    monkeypatch.setattr(growth, "worth_a_round", lambda gains: False)
+    assert held_out(initial_depth=2).fit(*grid()).n_iter_ > 1
+    X, y = words()
+    clf = held_out(initial_depth=2, leaf_loss="softmax").fit(X, y)
+    assert len(clf.history_) == 1
+
+
+def test_scales_of_features_do_not_matter_to_dense_trees(fits):
+    (X, y), (X_new, y_new) = grid(), grid(seed=1)
+    factors = np.array([1e3, 1e-3])
+    clf = held_out().fit(X * factors, y)
+    error, scaled = 1.0 - fits["grid"].score(X_new, y_new), 1.0 - clf.score(X_new * factors, y_new)
+    assert abs(error - scaled) < 0.04
+
+
 def test_texts_that_planes_separate_have_one_leaf(fits):
     clf, (X, y) = fits["words"], words(seed=1)
     assert clf.tree_.n_leaves == 1

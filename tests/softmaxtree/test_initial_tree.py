@@ -16,6 +16,7 @@ from thinleaf._dtypes import INDEX
 from thinleaf.model.routing import leaf_of_rows, reach_of_assignment, route
 from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, merge_order
 from thinleaf.softmaxtree.tao import TrainingData
+from thinleaf.softmaxtree.tao.units import feature_spread
 
 INITS = get_args(Init)
 CLUSTERS = tuple(init for init in INITS if init.endswith("clusters"))
@@ -209,6 +210,19 @@ def test_the_principal_direction_is_that_of_an_eigendecomposition(kind):
     _, vectors = np.linalg.eigh(np.cov(X.T))
     cosine = abs(weights @ vectors[:, -1]) / np.linalg.norm(weights)
     assert cosine == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("init", ["random_median", "pca_median"])
+def test_medians_in_units_of_the_features_do_not_depend_on_their_scale(init):
+    data = blobs(11, kind="dense", n_rows=80, n_classes=4)
+    factors = 2.0 ** np.random.default_rng(0).integers(-9, 10, data.X.shape[1])
+    scaled = replace(data, X=as_rows(dense_of(data.X) * factors, "dense"))
+    assigned = [
+        initial_tree(each, 3, init, seed(), feature_spread(each.X)).assignment
+        for each in (data, scaled)
+    ]
+    assert np.mean(assigned[0] != assigned[1]) < 0.05
+    assert np.mean(initial_tree(scaled, 3, init, seed()).assignment != assigned[0]) > 0.05
 
 
 # -- clusters --------------------------------------------------------------------------------------

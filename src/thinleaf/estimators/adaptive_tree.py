@@ -158,7 +158,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         their error; ``"auto"`` is then 0.02.
     absent, beta, monotone, tol, max_newton
         As in :class:`SoftmaxTreeClassifier`; ``tol`` is looser, because rounds repeat the work.
-        With ``monotone=True``, the rows that are fitted decide.
+        With ``monotone=True``, the rows that are fitted decide, and a replacement is kept if it
+        does not raise the objective, whatever ρ: neither a sweep nor a round ever raises it.
     validation_fraction : float, optional
         Share of the rows held out. If they decide, by default 0.15, and all rows are fitted in the
         end. With ``decisions="training"``, by default none; if given, the tree of the round with

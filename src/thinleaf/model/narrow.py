@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, OFFSET, SLOT, AnyArray, IndexArray, OffsetArray
+from thinleaf._dtypes import INDEX, OFFSET, SLOT, IndexArray, OffsetArray
 from thinleaf.arrays.ragged import offsets
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ OF_NARROW = ("segment_ptr", "row_base")
 LARGE = 2**20
 """Bytes above which a tree is packed narrow."""
 
-_MOST = 2**SEGMENT_BITS
+_MOST = 65_536
 
 
 def is_narrow(packed: PackedTree) -> bool:
@@ -45,7 +45,7 @@ def is_narrow(packed: PackedTree) -> bool:
 
 def n_segments(n_features: int) -> int:
     """Return the number of segments of features."""
-    return max(1, -(-n_features // _MOST))
+    return max(1, (n_features + _MOST - 1) // _MOST)
 
 
 def narrowed(packed: PackedTree) -> PackedTree:
@@ -89,21 +89,23 @@ def widened(packed: PackedTree) -> PackedTree:
 def features_between(packed: PackedTree, begin: int, end: int) -> IndexArray:
     """Return the features of some leaves, one after the other."""
     rows = slice(packed.feat_ptr[begin], packed.feat_ptr[end])
-    low = packed.feat_idx[rows].astype(INDEX, copy=False)
+    low: IndexArray = packed.feat_idx[rows].astype(INDEX, copy=False)
     if packed.segment_ptr.size == 0:
         return low
     parts = n_segments(packed.n_features)
     sizes = np.diff(packed.segment_ptr[begin * parts : end * parts + 1])
     upper = np.tile(np.arange(parts, dtype=INDEX) << SEGMENT_BITS, end - begin)
-    return low + np.repeat(upper, sizes)
+    whole: IndexArray = low + np.repeat(upper, sizes)
+    return whole
 
 
 def row_offsets(packed: PackedTree, begin: int, end: int) -> OffsetArray:
     """Return where some rows begin, and where the last one ends."""
-    stored: AnyArray = packed.row_ptr[begin : end + 1].astype(OFFSET, copy=False)
+    stored: OffsetArray = packed.row_ptr[begin : end + 1].astype(OFFSET, copy=False)
     if packed.row_base.size == 0:
         return stored
-    return stored + packed.row_base[np.arange(begin, end + 1) >> ROW_SHIFT]
+    base: OffsetArray = packed.row_base[np.arange(begin, end + 1) >> ROW_SHIFT]
+    return stored + base
 
 
 def problem_of(packed: PackedTree) -> str | None:

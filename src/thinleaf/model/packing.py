@@ -109,17 +109,17 @@ class PackedTree:
     dense_at: IndexArray
     dense_val: ParamArray
     router_ptr: OffsetArray
-    router_idx: IndexArray
-    router_val: ParamArray
+    router_idx: AnyArray
+    router_val: AnyArray
     class_ptr: OffsetArray
     class_ids: IndexArray
     leaf_bias: ParamArray
     scale: ParamArray
     feat_ptr: OffsetArray
-    feat_idx: IndexArray
+    feat_idx: AnyArray
     block_ptr: OffsetArray
     block: AnyArray
-    row_ptr: OffsetArray
+    row_ptr: AnyArray
     slot: AnyArray
     entry: AnyArray
     inside: AccumArray

@@ -127,7 +127,7 @@ def leaf_losses(
     """Return the losses of rows at one leaf, whose scores count ``sharpness`` times."""
     n_classes = int(leaf.classes[-1]) + 1
     alone = Tree.build(
-        [[NO_CHILD, NO_CHILD]], [leaf], n_features=n_features_of(X), n_classes=n_classes
+        np.full((1, 2), NO_CHILD), [leaf], n_features=n_features_of(X), n_classes=n_classes
     )
     whole = np.array([rows.size], dtype=INDEX)
     order = np.arange(rows.size, dtype=INDEX)

@@ -48,6 +48,7 @@ from thinleaf.softmaxtree.growth.trial import (
     search,
 )
 from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, Validation, optimise
+from thinleaf.softmaxtree.tao.units import feature_spread
 
 SettingsOf: TypeAlias = Callable[[TrainingData, LeafKind, IndexArray], Settings]
 
@@ -280,7 +281,7 @@ def follow(
 
     It is what the judge has seen, with more rows: what was found of its probabilities holds.
     """
-    initial = initial_tree(data, recipe.depth, wishes.init, node_seed(seed, 0))
+    initial = _first_tree(data, recipe.depth, wishes, node_seed(seed, 0))
     limits = first_limits(initial.tree, wishes)
     first, later = (settings_of(data, kind, limits) for kind in (recipe.first, recipe.kind))
     result = optimise(
@@ -394,7 +395,7 @@ class _Work:
     def _initial(self, depth: int) -> InitialTree:
         if depth not in self.initial:
             seed = node_seed(self.seed, 0)
-            self.initial[depth] = initial_tree(self.data, depth, self.wishes.init, seed)
+            self.initial[depth] = _first_tree(self.data, depth, self.wishes, seed)
         return self.initial[depth]
 
     def _fitted(self, depth: int, kind: LeafKind) -> Start:
@@ -435,6 +436,13 @@ class _Work:
         errors = [r.validation_error for r in result.history if r.validation_error is not None]
         least = min([start.error, *errors])
         return replace(start, tree=result.tree, solved=result.solved, error=least)
+
+
+def _first_tree(
+    data: TrainingData, depth: int, wishes: Wishes, seed: np.random.SeedSequence
+) -> InitialTree:
+    spread = None if isinstance(data.X, CSR) else feature_spread(data.X)
+    return initial_tree(data, depth, wishes.init, seed, spread)
 
 
 def usual_depth(n_classes: int) -> int:

@@ -27,7 +27,7 @@ from thinleaf.model.routing import (
     leaf_losses,
     route,
 )
-from thinleaf.model.tree import Tree
+from thinleaf.model.tree import Leaf, Tree
 from thinleaf.softmaxtree.growth.initial_tree import InitialTree, Way, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.judge import (
     Expansion,
@@ -76,7 +76,8 @@ class Growth:
     contraction : float
         α: a leaf of k classes is replaced by leaves of αk.
     tolerance : float
-        ρ: how many times the leaf's errors its replacement may make.
+        ρ: how many times the leaf's errors its replacement may make; without meaning if nodes may
+        not raise the objective.
     depth : int
         Of a replacement.
     init : Way
@@ -233,7 +234,8 @@ class _Work:
         if self._out_of_time():  # some leaves have not been tried
             return replace(grown, ended="seconds")
         expansions = {j: e for j, e in zip(leaves, tried, strict=True) if e is not None}
-        if first and not worth_a_round([e.gain for e in expansions.values()]):
+        gains = [e.gain for e in expansions.values()]
+        if first and isinstance(self.data.X, CSR) and not worth_a_round(gains):
             return replace(grown, ended="no leaf expands")
         found = {j: e.subtree for j, e in expansions.items()}
         if growth.judged:
@@ -441,8 +443,9 @@ def expand_leaf(
 ) -> Expansion | None:
     """Return a small tree to replace a leaf by, or None if there is none.
 
-    Without a judge, it must err within the tolerance on the rows that reach the leaf. With one, it
-    is also fitted to the leaf's guests, as the leaf itself was, and others decide.
+    Without a judge, it must err within the tolerance on the rows that reach the leaf, or if nodes
+    may not raise the objective, must not raise it (paper 000, section 5). With one, it is also
+    fitted to the leaf's guests, as the leaf itself was, and others decide.
     """
     local = data.take(reach.of(leaf))
     n_classes = np.unique(local.y).size
@@ -450,7 +453,7 @@ def expand_leaf(
         rows, weight = near[leaf].join(reach.of(leaf), data.weight)
         local = replace(data.take(rows), weight=weight)
     old = tree.leaf(leaf)
-    start = initial_tree(local, growth.depth, growth.init, node_seed(seed, leaf))
+    start = initial_tree(local, growth.depth, growth.init, node_seed(seed, leaf), settings.spread)
     # its leaves start from the rows of the old one, and keep those of their classes
     subtree = start.tree.replace({int(i): old for i in np.flatnonzero(start.tree.is_leaf)})
     limit = contracted(n_classes if judge is not None else old.classes.size, growth.contraction)
@@ -464,18 +467,27 @@ def expand_leaf(
     )
     if result.ended == "interrupted":  # optimise would end with a usable tree: here growth must end
         raise KeyboardInterrupt
-    if judge is None:
-        _, correct = leaf_losses(old, local.X, local.y, all_rows(local.X))
-        error_before = 1.0 - local.weight[correct].sum() / local.weight.sum()
-        error_after = result.history[result.best_sweep - 1].train_error
-        if error_after > growth.tolerance * error_before + 1e-12:
-            return None
+    if judge is None and not _tolerable(old, result, local, settings, growth):
+        return None
     pruned, _ = prune(result.tree, route(result.tree, local.X).sizes > 0)
     if pruned.n_leaves == 1:
         return None
     if judge is None:
         return Expansion(pruned)
     return Expansion(pruned, judge.gain(settings.objective, leaf, old, pruned))
+
+
+def _tolerable(
+    old: Leaf, result: TaoResult, data: TrainingData, settings: Settings, growth: Growth
+) -> bool:
+    """Return whether a replacement errs within the tolerance, or does not raise a monotone E."""
+    entropy, correct = leaf_losses(old, data.X, data.y, all_rows(data.X))
+    after = result.history[result.best_sweep - 1]
+    if settings.monotone:
+        loss = settings.objective.row_losses(entropy, correct)
+        return after.objective <= float(loss @ data.weight) + settings.objective.penalty(old)
+    error_before = 1.0 - data.weight[correct].sum() / data.weight.sum()
+    return bool(after.train_error <= growth.tolerance * error_before + 1e-12)
 
 
 def contracted(n_classes: int, contraction: float) -> int:

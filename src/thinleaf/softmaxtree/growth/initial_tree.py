@@ -52,7 +52,11 @@ class InitialTree:
 
 
 def initial_tree(
-    data: TrainingData, shape: int | Tree, init: Way, seed: np.random.SeedSequence
+    data: TrainingData,
+    shape: int | Tree,
+    init: Way,
+    seed: np.random.SeedSequence,
+    spread: AccumArray | None = None,
 ) -> InitialTree:
     """Return a tree made by one of the six ways, or by a hierarchy.
 
@@ -60,6 +64,9 @@ def initial_tree(
     ----------
     shape : int or Tree
         The depth of a complete tree, or a tree whose structure is taken without its parameters.
+    spread : ndarray of shape (n_features,), optional
+        Units of dense features, in which median splits look for a direction: else it is along the
+        feature of the largest numbers.
     """
     majority = int(np.bincount(data.y, weights=data.weight, minlength=data.n_classes).argmax())
     tree = _blank(shape, n_features_of(data.X), data.n_classes, majority)
@@ -77,9 +84,9 @@ def initial_tree(
     if init == "random":
         tree = _random_tree(tree, seed)
     elif init == "random_median":
-        tree = _median_tree(tree, data, seed, _random_direction)
+        tree = _median_tree(tree, data, seed, _random_direction, spread)
     elif init == "pca_median":
-        tree = _median_tree(tree, data, seed, _principal_direction)
+        tree = _median_tree(tree, data, seed, _principal_direction, spread)
     else:
         raise ValueError(f"init must be one of {get_args(Init)}, got {init!r}")
     return InitialTree(tree, leaf_of_rows(tree, route(tree, data.X)))
@@ -153,6 +160,7 @@ def _median_tree(
     data: TrainingData,
     seed: np.random.SeedSequence,
     direction: Direction,
+    spread: AccumArray | None,
 ) -> Tree:
     """Split every node's rows at the median of their projection, from the root down."""
     reach: dict[int, IndexArray] = {0: np.arange(data.n_rows, dtype=INDEX)}
@@ -164,7 +172,11 @@ def _median_tree(
         weight = data.weight[rows]
         if np.count_nonzero(weight) > 1:
             local = as_matrix(data.X)[rows]
-            w = direction(local, weight, _node_rng(seed, node)).astype(PARAM)
+            rng = _node_rng(seed, node)
+            if spread is None:
+                w = direction(local, weight, rng).astype(PARAM)
+            else:
+                w = (direction(local / spread.astype(PARAM), weight, rng) / spread).astype(PARAM)
             used = np.flatnonzero(w)
             cut = _weighted_median(_product(local, w), weight)
             router = Router(features[used], w[used], -cut)
