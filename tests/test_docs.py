@@ -36,6 +36,7 @@ def read(page: str) -> str:
         "docs/guide.md",
         "docs/architecture.md",
         "docs/data.md",
+        "docs/explain.md",
         "docs/text.md",
         "docs/text_features.md",
     ],

@@ -100,6 +100,8 @@ def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
         for beam in (1, 2):
             kind = f"{'sparse' if layout.packed.sparse else 'dense'} layout, beam {beam}"
             yield f"single rows: {kind}", partial(_call_single, layout.with_beam(beam))
+        name = "sparse" if layout.packed.sparse else "dense"
+        yield f"explanations: {name} layout", partial(_explain, layout)
     for name, X in (("dense", dense), ("sparse", sparse)):
         for method, arguments in (
             ("predict", ()),
@@ -154,6 +156,11 @@ def _call_single(model: FrozenTree) -> None:
         for val in (values, _read_only(values)):
             model.predict_one(idx, val)
             model.predict_topk_one(idx, val, k=2)
+
+
+def _explain(model: FrozenTree) -> None:
+    """Explain a sample: rows of the other kind are converted before any kernel sees them."""
+    str(model.explain(np.ones(_N_FEATURES, PARAM), against=1))
 
 
 def _read_only(array: Any) -> Any:
@@ -224,6 +231,7 @@ def _fit_label_trees(X: Any, y: Any) -> None:
         clf.predict(X)
         clf.predict_topk(X, 2)
         clf.predict_proba(X)
+        str(clf.explain(X[0]))
         if isinstance(X, list):
             clf.predict_one(X[0])
 

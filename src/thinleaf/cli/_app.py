@@ -11,7 +11,18 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from thinleaf._version import __version__
-from thinleaf.cli import bench, compare, demo, evaluate, inspect, predict, serve, train, warmup
+from thinleaf.cli import (
+    bench,
+    compare,
+    demo,
+    evaluate,
+    explain,
+    inspect,
+    predict,
+    serve,
+    train,
+    warmup,
+)
 
 WRONG = 1
 INTERRUPTED = 130
@@ -32,6 +43,7 @@ OTHER_NAMES = {
     "server": "serve",
     "show": "inspect",
     "test": "evaluate",
+    "why": "explain",
 }
 """What other programs call our verbs."""
 
@@ -125,6 +137,7 @@ app.command(cls=Verb)(train.train)
 app.command(cls=Verb)(predict.predict)
 app.command(cls=Verb)(evaluate.evaluate)
 app.command(cls=Verb)(inspect.inspect)
+app.command(cls=Verb)(explain.explain)
 app.command(cls=Verb)(serve.serve)
 measuring = typer.Typer(
     cls=Measuring, no_args_is_help=True, help="Measure a model, or compare models on data."

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.checks import as_weights, class_ids, is_whole
 from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.out_of_bag import Votes, WeightedRows
@@ -331,6 +331,9 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         if features is not None:
             tree.tree_ = with_features(tree.tree_, features, n_features)
             tree.n_features_in_ = n_features
+            spread = np.zeros(n_features)
+            spread[features] = tree.feature_spread_
+            tree.feature_spread_ = spread
         return tree
 
     def _draws(self, seed: int, rows: WeightedRows) -> AnyArray:
@@ -372,6 +375,15 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         out._trained_with = training_summary(out)
         if hasattr(self, "oob_error_"):
             out._find_oob_error()
+        return out
+
+    @property
+    def feature_importances_(self) -> AccumArray:
+        """The mean of the trees' importances, of shape (n_features,); they sum to one."""
+        if not hasattr(self, "estimators_"):
+            raise AttributeError("there are no importances before fit")
+        each = [tree.feature_importances_ for tree in self.estimators_]
+        out: AccumArray = np.mean(each, axis=0)
         return out
 
     def mean_flops(self, X: Any) -> float:

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import AnyArray
+from thinleaf._dtypes import AccumArray, AnyArray
 from thinleaf.arrays.rows import as_matrix
 from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.executors import EXECUTORS
@@ -27,6 +27,7 @@ from thinleaf.estimators._base.training_rows import check_labels
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
 from thinleaf.execution import ExecutorChoice
+from thinleaf.model.explanation.names import FeatureNames
 from thinleaf.model.packing import WeightType
 from thinleaf.model.predictor import Predictor
 from thinleaf.text.choice import choose_features
@@ -259,6 +260,14 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         }
         return " and ".join(name for name, wrong in given.items() if wrong)
 
+    @property
+    def feature_importances_(self) -> AccumArray:
+        """How much each feature decides, where the model knows it; see ``input_.feature_name``."""
+        if not hasattr(self, "model_"):
+            raise AttributeError("there are no importances before fit")
+        found: AccumArray = self.model_.feature_importances_
+        return found
+
     # -- prediction --------------------------------------------------------------------------------
 
     @property
@@ -266,6 +275,19 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         check_is_fitted(self)
         inner: Predictor = self.model_._predictor
         return inner if self.input_ is None else WrappedPredictor(inner, self.input_)
+
+    @property
+    def _explained_predictor(self) -> Predictor:
+        check_is_fitted(self)
+        inner: Predictor = self.model_._explained_predictor
+        return inner if self.input_ is None else WrappedPredictor(inner, self.input_)
+
+    def _names_for(self, x: Any) -> FeatureNames:
+        check_is_fitted(self)
+        if self.input_ is None:
+            names: FeatureNames = self.model_._names_for(x)
+            return names
+        return super()._names_for(x)
 
     @property
     def _text_input(self) -> Input | None:

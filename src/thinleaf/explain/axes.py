@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 try:
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle, Wedge
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 except ImportError as missing:
     raise ImportError('plots need matplotlib: pip install "thinleaf[plot]"') from missing
@@ -17,11 +21,16 @@ __all__ = [
     "Axes",
     "Figure",
     "Line2D",
+    "LineCollection",
     "LogLocator",
     "MaxNLocator",
     "NullFormatter",
+    "PatchCollection",
     "PercentFormatter",
+    "Rectangle",
+    "Wedge",
     "new_axes",
+    "plain",
     "tidy",
 ]
 
@@ -35,6 +44,13 @@ GREY = "#555555"
 def new_axes(width: float = 6.4) -> Axes:
     """Return the axes of a new figure of so many inches, without pyplot."""
     return Figure(figsize=(width, 4.0), layout="constrained").add_subplot()
+
+
+def plain(text: Any, longest: int = 28) -> str:
+    """Return a label or a name as figures show it: on one line, short, and no formula."""
+    shown = "".join(c if c.isprintable() else " " for c in str(text)[: longest + 1])
+    shown = shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    return shown.replace("$", r"\$")
 
 
 def tidy(ax: Axes) -> Axes:

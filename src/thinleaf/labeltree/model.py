@@ -89,6 +89,13 @@ class LabelTreeNodes:
         kernels.descend_rows(X, scale, U, self.weights, self.bias, self.tree.children, labels)
         return labels
 
+    def node_scores(self, X: Rows, nodes: IndexArray) -> ParamArray:
+        """Return the scores of some nodes for the first row, of shape (n, n_outputs)."""
+        U, scale = self._embedding
+        out = np.empty((nodes.size, self.weights.shape[1]), dtype=PARAM)
+        kernels.node_scores(X, scale, U, self.weights, self.bias, nodes, out)
+        return out
+
     def log_proba(self, X: Rows) -> ParamArray:
         """Return the log-probability of every label, of shape (n_rows, n_labels)."""
         U, scale = self._embedding

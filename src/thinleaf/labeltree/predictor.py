@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, AccumArray, AnyArray, IndexArray
-from thinleaf.arrays.rows import Rows, n_rows_of, rows_between
+from thinleaf.arrays.rows import CSR, Rows, n_rows_of, rows_between
 from thinleaf.execution import executor_for
 from thinleaf.labeltree.kernels.words import predict_text
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.word_features import WordFeatures
 from thinleaf.model.predictor import Predictor
 from thinleaf.text.encoding import encoded, kinds_in
+
+if TYPE_CHECKING:
+    from thinleaf.model.explanation.explainer import Explainer
+    from thinleaf.model.explanation.names import FeatureNames
 
 _MIN_PIECE = 256
 """Rows that are worth a thread."""
@@ -105,6 +109,24 @@ class LabelTreePredictor(Predictor):
         if not isinstance(x, str) or values is not None:
             raise ValueError(f"a text must be a string, got {x!r}")
         return [x]
+
+    def sample_of(self, x: Any, values: Any) -> tuple[AnyArray, AnyArray | None]:
+        """Return one sample: a dense row and None, or indices and values."""
+        rows = self.as_rows(self.rows_of_one(x, values))
+        return (rows.indices, rows.data) if isinstance(rows, CSR) else (rows[0], None)
+
+    def names_for(self, x: Any, names: FeatureNames) -> FeatureNames:
+        """Return the terms of a text; names of features as they are."""
+        from thinleaf.labeltree.explanation import names_for
+
+        return names_for(x, self.words, names)
+
+    @property
+    def explainer(self) -> Explainer:
+        """What explains its answers."""
+        from thinleaf.labeltree.explanation import LabelTreeExplainer
+
+        return LabelTreeExplainer(self)
 
     def as_rows(self, rows: Rows | list[str]) -> Rows:
         """Return rows as they are, and texts as rows of their terms."""

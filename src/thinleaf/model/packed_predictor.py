@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -31,6 +32,8 @@ from thinleaf.model.predictor import Predictor
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    from thinleaf.model.explanation.explainer import Explainer
+
 _FLOAT32 = np.dtype(PARAM)
 _STEP = (_FLOAT32.itemsize,)
 _MIN_CHUNK = 256
@@ -55,6 +58,7 @@ class PackedPredictor(Predictor):
         self.packed, self.labels, self.n_features = packed, labels, packed.n_features
         self.label_list = labels.tolist()
         self.checked = checked
+        self.beam, self.temperature = int(beam), float(temperature)
         state = np.full(packed.n_leaves, checked, dtype=np.uint8)
         self._table, self._kept = packed.table(beam, temperature, state)
         # code of beams and forests is compiled only where it is needed
@@ -76,6 +80,13 @@ class PackedPredictor(Predictor):
     def several_paths(self) -> bool:
         """Whether a row takes several paths: a beam, or a forest."""
         return self._several is not None
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """What explains its answers."""
+        from thinleaf.model.explanation.packed_trees import PackedExplainer
+
+        return PackedExplainer(self)
 
     # -- one sample --------------------------------------------------------------------------------
 

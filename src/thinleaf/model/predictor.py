@@ -19,10 +19,14 @@ import numpy.typing as npt
 
 from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.checks import check_top_k, ids_of_rows
-from thinleaf.arrays.rows import Rows, n_rows_of, one_row
+from thinleaf.arrays.rows import Rows, n_rows_of, one_row, sample
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+
+    from thinleaf.model.explanation.explainer import Explainer
+    from thinleaf.model.explanation.names import FeatureNames
+    from thinleaf.model.explanation.values import Explanation
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -96,6 +100,22 @@ class Predictor(ABC):
         """Return one sample as rows."""
         rows: Rows = one_row(x, values, self.n_features)
         return rows
+
+    def sample_of(self, x: Any, values: Any) -> tuple[AnyArray, AnyArray | None]:
+        """Return one sample: a dense row and None, or indices and values."""
+        return sample(x, values, self.n_features)
+
+    def names_for(self, x: Any, names: FeatureNames) -> FeatureNames:
+        """Return what the features of a sample are called, given their names."""
+        return names
+
+    @property
+    def explainer(self) -> Explainer:
+        """What explains its answers; ``TypeError`` if there is no tree to follow."""
+        raise TypeError(
+            "the model does not predict through a tree: there is no path to explain. Trees, "
+            "forests, online trees and label trees have one"
+        )
 
 
 def _in_the_old_order(method: Method) -> Method:
@@ -277,6 +297,51 @@ class Predictions:
         ids, p = predictor.top_k_one(x, values, int(k))
         names = predictor.label_list
         return [(names[i], value) for i, value in zip(ids, p.tolist(), strict=True)]
+
+    def explain(
+        self, x: Any, values: Any = None, *, against: Any = None, top: int = 5
+    ) -> Explanation:
+        """Return why one sample gets its label: the path, what pushed it there, what decided.
+
+        Print the result, show it in a notebook, or take its values; ``to_dict`` gives JSON. The
+        contributions of features add up to the model's own scores, exactly.
+
+        Parameters
+        ----------
+        x, values
+            As for :meth:`predict_one`.
+        against : object, optional
+            Another label: why not that one, where its way parts from the sample's, and what would
+            have to change.
+        top : int
+            How many labels, and candidates of a leaf, to explain.
+
+        Returns
+        -------
+        explanation : Explanation
+
+        Raises
+        ------
+        TypeError
+            If the model does not predict through a tree.
+        """
+        from thinleaf.model.explanation.explainer import explained
+
+        return explained(self._explained_predictor, x, values, against, top, self._names_for(x))
+
+    @property
+    def _explained_predictor(self) -> Predictor:
+        """What answers, in a form that can be explained."""
+        return self._predictor
+
+    def _names_for(self, x: Any) -> FeatureNames:
+        """Return what the features of a sample are called."""
+        from thinleaf.model.explanation.names import FeatureNames
+
+        names = getattr(self, "_feature_names", None)
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        return FeatureNames(None if names is None else names)
 
     def _rows_in(self, X: Any, n_jobs: int | None) -> Any:
         """Return checked input; models for which that is work may do it in threads."""

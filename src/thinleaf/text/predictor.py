@@ -8,7 +8,7 @@ from functools import cached_property
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from thinleaf._dtypes import AccumArray, IndexArray
+from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.files import ModelFileError
 from thinleaf.model.file_parts import TEXT_SECTIONS, Section
 from thinleaf.model.packed_predictor import PackedPredictor
@@ -18,6 +18,8 @@ from thinleaf.text.inputs import Input, Texts, input_of
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+
+    from thinleaf.model.explanation.explainer import Explainer
 
 
 class StoredInput:
@@ -69,6 +71,10 @@ class TextPredictor(PackedPredictor):
     def top_k_one(self, x: Any, values: Any, k: int) -> tuple[IndexArray, AccumArray]:
         """Return the k most probable classes of one text or row."""
         return super().top_k_one(*self._row(x, values), k)
+
+    def sample_of(self, x: Any, values: Any) -> tuple[AnyArray, AnyArray | None]:
+        """Return one text or row as a row."""
+        return super().sample_of(*self._row(x, values))
 
     def _row(self, x: Any, values: Any) -> tuple[Any, Any]:
         if values is None and isinstance(x, str | Mapping):
@@ -137,6 +143,15 @@ class WrappedPredictor(Predictor):
     def top_k_one(self, x: Any, values: Any, k: int) -> tuple[IndexArray, AccumArray]:
         """Return the k most probable classes of one sample."""
         return self._inner.top_k_one(*self._row(x, values), k)
+
+    def sample_of(self, x: Any, values: Any) -> tuple[AnyArray, AnyArray | None]:
+        """Return one sample as a row."""
+        return self._inner.sample_of(*self._row(x, values))
+
+    @property
+    def explainer(self) -> Explainer:
+        """What explains the answers of the inner predictor."""
+        return self._inner.explainer
 
     def _row(self, x: Any, values: Any) -> tuple[Any, Any]:
         if values is None and isinstance(x, str | Mapping):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thinleaf._dtypes import AccumArray, AnyArray, BoolArray
+from thinleaf.model.explanation.names import FeatureNames
 from thinleaf.model.predictor import Predictions
 from thinleaf.text.inputs import Input, is_rows
 from thinleaf.text.known_terms import Evidence
@@ -122,6 +123,14 @@ class RejectingPredictions(Predictions):
         rows, known = self._rows_and_evidence(X, n_jobs)
         S = signs(self._predictor, rows, known, self._threads(n_jobs))
         return rejection.confidence(S, known)
+
+    def _names_for(self, x: Any) -> FeatureNames:
+        made = self._text_input
+        if made is None:
+            return super()._names_for(x)
+        from thinleaf.text.explained import names_for
+
+        return names_for(x, made)
 
     def _rejected(self, X: Any, reject: float, n_jobs: int | None) -> tuple[Any, BoolArray]:
         check_precision(reject)

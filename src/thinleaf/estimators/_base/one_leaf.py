@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -13,6 +14,7 @@ from thinleaf.arrays.rows import CSR, mean_square_norm
 from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators._base.training_rows import read_training
 from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
+from thinleaf.model.importance import feature_spread
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.objective import Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
@@ -59,6 +61,8 @@ class BaseLinearClassifier(BaseTreeClassifier):
         self.classes_ = classes
         self.tree_ = tree
         self.sparse_input_ = isinstance(data.X, CSR)
+        self.node_weight_ = np.array([float(data.weight.sum())])
+        self.feature_spread_ = feature_spread(data.X)
         self.coverage_ = 1.0
         self.backoff_ = None
         self.epsilon_ = 0.0

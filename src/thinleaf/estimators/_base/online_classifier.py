@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from thinleaf.estimators._base.training_rows import check_labels, checked_traini
 from thinleaf.kernels.hashing import hash_features
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
+from thinleaf.model.predictor import Predictor
 from thinleaf.model.probability import Backoff, Outside
 from thinleaf.online.growable import OnlineModel, checked, flattened, restored
 from thinleaf.online.importance import LOSSES
@@ -48,6 +50,10 @@ _FITTED: Types = {
     "dense_": (bool,), "hash_bits_": (int, type(None)), "n_features_in_": (int,),
     "progressive_loss_": (float,),
 }  # fmt: skip
+
+
+_EXPLAINED: WeakKeyDictionary[Any, tuple[Any, Predictor]] = WeakKeyDictionary()
+"""The trees that models were when they were last explained, kept beside them."""
 
 
 class BaseOnlineClassifier(SparseInputClassifier, Trainable):
@@ -289,6 +295,16 @@ class BaseOnlineClassifier(SparseInputClassifier, Trainable):
             dense=self.dense_,
             hash_bits=self.hash_bits_,
         )
+
+    @property
+    def _explained_predictor(self) -> Predictor:
+        """The tree that the model is now, made anew once more has been learned."""
+        check_is_fitted(self, "arrivals_")
+        key = (self.model_, self.n_examples_, len(self.arrivals_))
+        known = _EXPLAINED.get(self)
+        if known is None or known[0] != key:
+            known = _EXPLAINED[self] = (key, self._frozen_form()._predictor)
+        return known[1]
 
     def _rows(self, X: Any) -> Rows:
         check_is_fitted(self, "arrivals_")

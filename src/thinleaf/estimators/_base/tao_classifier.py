@@ -17,8 +17,9 @@ from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators._base.training_rows import read_training
 from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
 from thinleaf.execution import ExecutorChoice
+from thinleaf.model.importance import feature_spread
 from thinleaf.model.probability import Backoff, tune_epsilon
-from thinleaf.model.routing import leaf_of_rows, losses, route
+from thinleaf.model.routing import Reach, leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
 from thinleaf.softmaxtree.growth.initial_tree import Init, Way
@@ -207,6 +208,8 @@ class BaseTaoClassifier(BaseTreeClassifier):
         reach = route(tree, data.X)
         self.tree_ = tree
         self.sparse_input_ = isinstance(data.X, CSR)
+        self.node_weight_ = _weight_of_nodes(reach, data.weight)
+        self.feature_spread_ = feature_spread(data.X)
         absent = np.isinf(losses(tree, data.X, data.y, reach)[0])
         self.coverage_ = 1.0 - float(data.weight[absent].sum() / data.weight.sum())
         self.backoff_ = None
@@ -219,6 +222,13 @@ class BaseTaoClassifier(BaseTreeClassifier):
         elif self.zero_probability == "epsilon":
             self.epsilon_ = epsilon or self.epsilon or tuned_epsilon(tree, held)
         self._trained_with = training_summary(self)
+
+
+def _weight_of_nodes(reach: Reach, weight: AccumArray) -> AccumArray:
+    """Return the weight of the rows that reach each node."""
+    ordered = np.concatenate([[0.0], np.cumsum(weight[reach.rows[reach.order]])])
+    out: AccumArray = ordered[reach.end] - ordered[reach.begin]
+    return out
 
 
 def _calibrated(backoff: Backoff, tree: Tree, held: TrainingData) -> Backoff:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import INDEX, AnyArray, IndexArray
+from thinleaf._dtypes import ACCUM, INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.estimators._base.classifier import SparseInputClassifier, made_once
 from thinleaf.estimators._base.storable import Trainable, Types, check_types, training_summary
 from thinleaf.model.cost import mean_flops
 from thinleaf.model.file_parts import tree_arrays, tree_from_arrays
 from thinleaf.model.frozen import FrozenTree
+from thinleaf.model.importance import importances, nodes_of
 from thinleaf.model.packing import pack
 from thinleaf.model.predictor import Predictor
 from thinleaf.model.probability import Backoff, Outside
@@ -87,12 +88,32 @@ class BaseTreeClassifier(BaseFrozenClassifier):
     epsilon_ : float
     sparse_input_ : bool
         Whether the training rows were sparse: what the frozen form is laid out for.
+    node_weight_ : ndarray of shape (n_nodes,)
+        Weight of the training rows that reach each node.
+    feature_spread_ : ndarray of shape (n_features,)
+        Standard deviation of each feature in the training rows.
     """
 
     tree_: Tree
     backoff_: Backoff | None
     epsilon_: float
     sparse_input_: bool
+    node_weight_: AccumArray
+    feature_spread_: AccumArray
+
+    @property
+    def feature_importances_(self) -> AccumArray:
+        """How much each feature decides, of shape (n_features,); they sum to one.
+
+        At a node: how far its weights for the feature differ between the branches or classes, times
+        the feature's standard deviation, times the share of training rows that reach the node.
+        """
+        if not hasattr(self, "node_weight_"):
+            raise AttributeError(
+                "there are no importances: the estimator is not fitted, or comes from a file of an "
+                "earlier version; thinleaf.explain.overview.feature_importances takes rows instead"
+            )
+        return importances(nodes_of(self.tree_), self.node_weight_, self.feature_spread_)
 
     def n_absent(self, X: Any) -> IndexArray:
         """Return how many classes the leaf that each row reaches lacks."""
@@ -124,6 +145,8 @@ class BaseTreeClassifier(BaseFrozenClassifier):
         arrays: dict[str, AnyArray] = tree_arrays(self.tree_, "tree.")
         if self.backoff_ is not None:
             arrays |= {f"backoff.{f.name}": getattr(self.backoff_, f.name) for f in fields(Backoff)}
+        if hasattr(self, "node_weight_"):
+            arrays |= {"reach": self.node_weight_, "spread": self.feature_spread_}
         names = [*_FITTED, *_OF_SOME]
         return arrays, {name: getattr(self, name) for name in names if hasattr(self, name)}
 
@@ -142,6 +165,14 @@ class BaseTreeClassifier(BaseFrozenClassifier):
         size = {"n_features": model.n_features, "n_classes": model.n_classes}
         self.classes_ = model.labels.copy()
         self.tree_ = tree_from_arrays(arrays, "tree.", **size)
+        if "reach" in arrays:
+            widths = {"reach": self.tree_.n_nodes, "spread": model.n_features}
+            for name, width in widths.items():
+                array = arrays.get(name, np.empty(0))
+                if array.shape != (width,) or array.dtype != ACCUM or not np.all(array >= 0.0):
+                    raise ValueError(f"{name} does not fit the tree")
+            self.node_weight_ = arrays["reach"].copy()
+            self.feature_spread_ = arrays["spread"].copy()
         self.backoff_ = None
         if "backoff.mass" in arrays:
             self.backoff_ = Backoff(

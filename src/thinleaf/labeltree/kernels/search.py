@@ -171,6 +171,27 @@ def descend_rows(
 
 
 @kernel
+def node_scores(
+    X: Rows,
+    scale: float,
+    U: ParamArray | None,
+    weights: ParamArray,
+    bias: ParamArray,
+    nodes: IndexArray,
+    out: ParamArray,
+) -> None:
+    """Fill the scores of some nodes for the first row, of shape (n, n_outputs)."""
+    w = np.empty(weights.shape[2], dtype=np.float32)
+    embed_row(X, 0, np.float32(scale), U, w)
+    for i in range(nodes.size):
+        for j in range(out.shape[1]):
+            score = bias[nodes[i], j]
+            for t in range(w.size):
+                score += weights[nodes[i], j, t] * w[t]
+            out[i, j] = score
+
+
+@kernel
 def proba_rows(
     X: Rows,
     scale: float,

@@ -126,7 +126,7 @@ def _softmax(scores, p):
 
 
 @strict_part
-def _paths(table, row):
+def paths_of(table, row):
     """Return the leaves that a row's paths end in, and the paths' weights, which sum to one."""
     beam, n_trees = table[BEAM], table[N_TREES]
     leaves = np.empty(beam * n_trees, dtype=np.int64)
@@ -152,7 +152,7 @@ def mixture_of(table, row, smooth):
     Without ``smooth``, classes outside a leaf get nothing. The classes that leaves hold come first,
     in the order of the leaves; then those that they have only seen.
     """
-    leaves, weights = _paths(table, row)
+    leaves, weights = paths_of(table, row)
     class_ptr, class_ids = int64_at(table[CLASS_PTR]), int32_at(table[CLASS_IDS])
     extra_ptr, extra_ids = int64_at(table[EXTRA_PTR]), int32_at(table[EXTRA_IDS])
     inside, outside = float64_at(table[INSIDE]), float64_at(table[OUTSIDE])
@@ -300,7 +300,7 @@ def vote(table, row):
     scores = np.empty(ids.size, dtype=np.float32)
     leaves, weights = np.empty(0, dtype=np.int64), np.full(n_trees, 1.0 / n_trees)
     if beam > 1:
-        leaves, weights = _paths(table, row)
+        leaves, weights = paths_of(table, row)
         heaviest_first = np.argsort(-weights, kind="mergesort")
         leaves, weights = leaves[heaviest_first], weights[heaviest_first]
     n = 0
