@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,17 +31,20 @@ from benchmarks._mutations import MUTATIONS, mutated
 from benchmarks._report import table, write
 from thinleaf import (
     AdaptiveSoftmaxTreeClassifier,
+    FrozenTextTree,
     FrozenTree,
     LOMTreeClassifier,
     ModelFileError,
     RecallTreeClassifier,
     SoftmaxForestClassifier,
     SoftmaxTreeClassifier,
+    TextClassifier,
     load,
     load_estimator,
 )
 from thinleaf.estimators._base.storable import training_section
 from thinleaf.model.file_parts import Section
+from thinleaf.text.columns import Columns
 from thinleaf.text.features import TextFeatures
 
 OUTCOMES = ["refused at load", "refused at use", "accepted", "crash", "hang", "memory", "other"]
@@ -74,6 +78,13 @@ def good_files() -> list[bytes]:
     sparse = FrozenTree(
         grown.freeze().packed, y[:8] / 2, feature_names=features.feature_names(), beam=3
     )
+    columns = TextClassifier(
+        SoftmaxTreeClassifier(**options),
+        TextFeatures("both", max_features=20),
+        text_columns=["a", "b"],
+        numeric_columns=["c"],
+        random_state=0,
+    ).fit({"a": texts, "b": texts[::-1], "c": X[:, 0]}, y)
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "model")
         grown.save(path, trainable=True)
@@ -88,6 +99,7 @@ def good_files() -> list[bytes]:
             dense, dense.quantized("int8"), even.freeze(weights="float16", beam=2),
             flags.freeze(beam=2), sparse.quantized("int8"),
             load(path).with_sections(text=Section(*features.to_arrays())),
+            columns.fit_rejection({"a": texts, "b": texts, "c": X[:, 0]}, y).freeze(),
             *(clf.freeze().with_sections(training=training_section(clf)) for clf in learned),
         ]  # fmt: skip
         contents = []
@@ -128,6 +140,8 @@ def use(model: FrozenTree, path: Path) -> None:
         estimator.predict(batches[0])
         if hasattr(estimator, "partial_fit"):
             estimator.partial_fit(batches[0], np.resize(estimator.classes_, 3))
+    if isinstance(model, FrozenTextTree) and "columns" in model.sections:
+        use_columns(model)
     if "text" in model.sections:
         section = model.sections["text"]
         try:
@@ -135,6 +149,21 @@ def use(model: FrozenTree, path: Path) -> None:
         except ValueError as error:  # also from a good file with another section
             if "text features" not in str(error) and "must be" not in str(error):
                 raise
+
+
+def use_columns(model: FrozenTextTree) -> None:
+    """Answer a table, and say what is to be rejected."""
+    made = model.input
+    assert isinstance(made, Columns)
+    table: dict[str, list[Any]] = {name: ["w1 w2", "", "é"] for name in made.texts}
+    table |= {name: [0.0, 1.0, -1.0] for name in made.numeric}
+    try:
+        model.predict(table)
+        if model.rejection is not None:
+            model.rejects(table, 0.5)
+    except ValueError as error:  # numbers that a scale makes too large, which the table has not
+        if "too large for float32" not in str(error):
+            raise
 
 
 def outcome_of(path: Path) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from benchmarks import adaptive_sets, adapts, control, labeltree, online, peers
+from benchmarks import adaptive_sets, adapts, control, embedded, labeltree, online, peers
 from benchmarks._data import LANGUAGE_SETS, available
 from benchmarks._report import arguments
 
@@ -32,6 +32,7 @@ BENCHMARKS = [
     ("text", "bible_verse", ["--set", "bible_verse"]),
     ("text_features", "banking77", []),
     ("text_path", "icd10cm", []),
+    *(("embedded", name, ["--sets", name]) for name in embedded.SETS),
     ("adaptive", "letter", []),
     ("fit_time", "letter", []),
     *(("control", name, ["--set", name]) for name in control.SETTINGS),

@@ -1,17 +1,18 @@
-"""From a raw string to its label: microseconds of features and tree, one text and in batches.
+"""From a raw string to its label: microseconds of features and model, one text and in batches.
 
 A tree of one path is trained on the training texts; its features are words, and what
-``choose_features`` takes. Beside it, if installed: fastText (hierarchical softmax), which reads raw
-lines, too. ``--rows`` is a rough run: it trains on so many rows, asks for others of the training
-part, and reads no test rows. ``--equality`` compares rows with those of scikit-learn's
-``TfidfVectorizer``, entry for entry, on the training texts of all sets. One thread;
-``thinleaf.measuring.latency`` is the clock.
+``choose_features`` takes. Beside it, in the same run (:mod:`benchmarks._text_peers`): fastText with
+hierarchical softmax, if installed; scikit-learn's ``TfidfVectorizer`` with ``LinearSVC``; and, with
+``--encoder`` and ``--embedded``, a sentence encoder with logistic regression and with the nearest
+class mean. Peers have a small grid each, chosen on a fifth of the training part. ``--rows`` is a
+rough run: it trains on so many rows, asks for others of the training part, reads no test rows and
+writes nothing. ``--equality`` compares rows with those of scikit-learn's ``TfidfVectorizer``, entry
+for entry, on the training texts of all sets. One thread; ``thinleaf.measuring.latency`` is the
+clock.
 """
 
 from __future__ import annotations
 
-import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks._data import TEXT_SETS, available, read_tsv
 from benchmarks._report import arguments, table, write
+from benchmarks._text_peers import N_BATCH, N_SINGLE, Task, Times, line, peers
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
-from thinleaf.measuring.latency import Latency, Stopwatch, batch_latency, single_latency
+from thinleaf.measuring.latency import Stopwatch, batch_latency, single_latency
 from thinleaf.text import TextFeatures
 from thinleaf.text.choice import choose_features
 from thinleaf.text.direct import TextToClass
 
 SETS = ("icd10cm", "banking77", "bible_verse")
-N_SINGLE = 2000
-N_BATCH = 8000
 FIXED: dict[str, dict[str, Any]] = {
     "bible_verse": {
         "absent": "zero_one",
@@ -78,63 +78,10 @@ def our_rows(
     batch = [
         batch_latency(lambda: features.transform(many), len(many)),
         batch_latency(lambda: model.predict(X_many), len(many)),
-        batch_latency(lambda: model.predict(features.transform(many)), len(many)),
+        batch_latency(lambda: direct.many(many), len(many)),
     ]
-    label = f"thinleaf, {features.kind}"
-    return [_line(name, label, error, single, batch, reading.seconds, training.seconds)]
-
-
-def _line(
-    name: str,
-    system: str,
-    error: float,
-    single: list[Latency],
-    batch: list[Latency],
-    reading: float,
-    training: float,
-) -> list[Any]:
-    figures = [f"{latency.median:.2f}" for latency in (*single, *batch)]
-    return [name, system, error, *figures, f"{single[-1].p99:.1f}", reading, training]
-
-
-def fasttext_rows(
-    train: list[str], y: np.ndarray, test: list[str], y_test: np.ndarray, name: str
-) -> list[list[Any]]:
-    """Return the figures of fastText, if it is installed: it has no features apart."""
-    if find_spec("fasttext") is None:
-        return []
-    import fasttext
-
-    names, ids = np.unique(y, return_inverse=True)
-    lines = [flat(text) for text in train]
-    with tempfile.TemporaryDirectory() as folder, Stopwatch() as training:
-        path = Path(folder) / "train.txt"
-        content = (f"__label__{i} {line}" for i, line in zip(ids, lines, strict=True))
-        path.write_text("".join(content), encoding="utf-8")
-        model = fasttext.train_supervised(
-            str(path), loss="hs", thread=1, wordNgrams=2, verbose=0, epoch=25, lr=0.5, dim=100,
-            bucket=200_000,
-        )  # fmt: skip
-    predict = model.f.predict
-
-    def one(line: str) -> Any:
-        return predict(line, 1, 0.0, "")
-
-    asked = [flat(text) for text in test]  # not timed
-    found = [one(line) for line in asked]
-    labels = np.array([names[int(f[0][1][9:])] if f else "" for f in found])
-    error = 100 * float(np.mean(labels != y_test))
-    many = asked[:N_BATCH]
-    single = single_latency(one, [(line,) for line in asked[:N_SINGLE]])
-    batch = batch_latency(lambda: [one(line) for line in many], len(many))
-    blank = ["", ""]
-    figures = [*blank, f"{single.median:.2f}", *blank, f"{batch.median:.2f}", f"{single.p99:.1f}"]
-    return [[name, "fastText hs", error, *figures, "", training.seconds]]
-
-
-def flat(text: str) -> str:
-    """Return a text as a line of fastText."""
-    return " ".join(text.lower().split()) + "\n"
+    times = Times(single, batch, reading.seconds, training.seconds)
+    return [line(name, f"thinleaf, {features.kind}", error, times)]
 
 
 def equality(name: str, texts: list[str]) -> list[list[Any]]:
@@ -170,6 +117,8 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", choices=TEXT_SETS)
     parser.add_argument("--rows", type=int, help="train on so many rows: a rough run")
+    parser.add_argument("--encoder", type=Path, help="directory of the sentence encoder")
+    parser.add_argument("--embedded", type=Path, help="directory of embedded sets")
     parser.add_argument("--equality", action="store_true", help="only compare rows, on all sets")
     options = parser.parse_args()
     lines: list[list[Any]] = []
@@ -193,17 +142,23 @@ def main() -> None:
         for kind in dict.fromkeys(("tfidf", chosen)):
             lines += our_rows(TextFeatures(kind), train, y, test, y_test, name)
             print(lines[-1], flush=True)
-        lines += fasttext_rows(train, y, test, y_test, name)
+        task = Task(name, train, y, test, y_test)
+        for more in peers(task, options.encoder, options.embedded, options.rows is not None):
+            lines.append(more)
+            print(more, flush=True)
     if options.equality:
         headers = ["set", "kind", "texts", "same entries", "largest difference", "s", "their s"]
         head = "Rows beside those of scikit-learn's TfidfVectorizer, fit and transform:"
         write("text_path", "Rows of texts", head, table(headers, equal), suffix="equality")
         return
     headers = [
-        "set", "system", "error %", "µs: row", "tree", "text to label", "in a batch: row", "tree",
-        "text to label", "p99 of one", "features s", "fit s",
+        "set", "system", "error %", "µs: row", "model", "text to label", "in a batch: row", "model",
+        "text to label", "p99 of one", "features s", "fit s", "chosen",
     ]  # fmt: skip
-    write("text_path", "From a raw text to its label", table(headers, lines))
+    if options.rows is None:
+        write("text_path", "From a raw text to its label", table(headers, lines))
+    else:
+        print(table(headers, lines))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thinleaf._dtypes import INDEX, OFFSET, PARAM, AnyArray
+from thinleaf.arrays.rows import as_rows
 from thinleaf.kernels._jit import cache_directory, compiled_signatures
 from thinleaf.kernels._notice import silence
 from thinleaf.model.frozen import FrozenTree
@@ -25,6 +26,8 @@ from thinleaf.model.probability import Outside
 from thinleaf.model.tree import Leaf, Router, Tree
 from thinleaf.text.direct import TextToClass
 from thinleaf.text.features import TextFeatures
+from thinleaf.text.known_terms import KnownTerms
+from thinleaf.text.rejection import Rejection, signs
 
 _N_FEATURES = 6
 _N_CLASSES = 4
@@ -140,7 +143,15 @@ def _read_texts() -> None:
 
 
 def _classify_text(model: FrozenTree) -> None:
-    TextToClass(_text_features(), model.predictor)("a b")
+    features, knots = _text_features(), np.zeros(1)
+    rejection = Rejection(np.zeros(6), knots, knots, knots, 1)
+    direct = TextToClass(features, model.predictor)
+    direct("a b")
+    direct.many(["a b"])
+    direct.sure("a b", rejection, 0.5)
+    known = KnownTerms(features).evidence(["a b"])
+    rows = as_rows(features.transform(["a b"]))
+    rejection.confidence(signs(model.predictor, rows, known), known)
 
 
 def _call_single(model: FrozenTree) -> None:

@@ -1,7 +1,8 @@
 """The attacks. Each takes the parts of a good file and returns the bytes of a bad one.
 
 ``ATTACKS`` are for ``load`` or, within leaves, the first prediction that reaches them;
-``TRAINING_ATTACKS`` for ``load_estimator``; ``TEXT_ATTACKS`` for ``TextFeatures.from_arrays``. An
+``TRAINING_ATTACKS`` for ``load_estimator``; ``TEXT_ATTACKS`` for ``TextFeatures.from_arrays``;
+``TABLE_ATTACKS`` for a model of columns, what it reads and when it rejects. An
 attack on what a file does not have returns None.
 """
 
@@ -20,6 +21,7 @@ Attack: TypeAlias = Callable[[Parts], bytes | None]
 ATTACKS: dict[str, Attack] = {}
 TRAINING_ATTACKS: dict[str, Attack] = {}
 TEXT_ATTACKS: dict[str, Attack] = {}
+TABLE_ATTACKS: dict[str, Attack] = {}
 
 MAX32, MAX64 = 2**31 - 1, 2**63 - 1
 
@@ -680,4 +682,101 @@ TEXT_ATTACKS |= {
     "idf of infinity": with_array("text.idf", put(0, np.inf)),
     "idf negative": with_array("text.idf", put(0, -1.0)),
     "idf too short": with_array("text.idf", lambda a: a[:-1]),
+}
+
+
+# -- for a model of columns ------------------------------------------------------------------------
+
+
+def _filled(name: str, value: float) -> Attack:
+    def changed(parts: Parts) -> bytes:
+        parts.arrays[name] = np.full_like(parts.arrays[name], value)
+        return bytes(parts)
+
+    return changed
+
+
+def _longer(name: str) -> Attack:
+    def changed(parts: Parts) -> bytes:
+        parts.arrays[name] = np.append(parts.arrays[name], parts.arrays[name])
+        return bytes(parts)
+
+    return changed
+
+
+def _section(name: str, **values: Any) -> Attack:
+    return with_metadata(lambda metadata: metadata["sections"][name].update(values))
+
+
+def _without(section: str, key: str) -> Attack:
+    return with_metadata(lambda metadata: metadata["sections"][section].pop(key) and None)
+
+
+def _column(at: int, **values: Any) -> Attack:
+    return with_metadata(
+        lambda metadata: metadata["sections"]["columns"]["texts"][at].update(values)
+    )
+
+
+def _dropped(metadata: dict[str, Any]) -> None:
+    del metadata["sections"]["columns"]["texts"][0]
+
+
+def _renamed(before: str, after: str) -> Attack:
+    def changed(parts: Parts) -> bytes:
+        parts.arrays[after] = parts.arrays.pop(before)
+        return bytes(parts)
+
+    return changed
+
+
+TABLE_ATTACKS |= {
+    "columns: another version": _section("columns", version=9),
+    "columns: more metadata": _section("columns", path="/etc/passwd"),
+    "columns: texts as an object": _section("columns", texts={"title": {}}),
+    "columns: numbers as a string": _section("columns", numeric="price"),
+    "columns: a name that is none": _section("columns", numeric=[1]),
+    "columns: one more number": _section("columns", numeric=["price", "size"]),
+    "columns: a text and a number": _section("columns", numeric=["title"]),
+    "columns: a name twice": _column(0, name="body"),
+    "columns: another kind": _column(0, kind="pickle"),
+    "columns: columns in columns": _column(0, kind="columns"),
+    "columns: metadata as a list": _column(1, metadata=[]),
+    "columns: a column without its terms": with_metadata(_dropped),
+    "columns: terms of another column": _renamed("columns.1.idf", "columns.2.idf"),
+    "columns: terms of none": _renamed("columns.1.idf", "columns.idf"),
+    "columns: terms too long": with_array("columns.0.term_ptr", put(1, 2**62)),
+    "columns: idf of NaN": with_array("columns.1.idf", put(0, np.nan)),
+    "columns: no mean": _missing("columns.mean"),
+    "columns: a longer mean": _longer("columns.mean"),
+    "columns: mean of infinity": _filled("columns.mean", np.inf),
+    "columns: scale of zero": _filled("columns.scale", 0.0),
+    "columns: scale below zero": _filled("columns.scale", -1.0),
+    "columns: scale of NaN": _filled("columns.scale", np.nan),
+    "rejection: another version": _section("rejection", version=2),
+    "rejection: no rows": _section("rejection", rows=0),
+    "rejection: rows as a text": _section("rejection", rows="9"),
+    "rejection: more metadata": _section("rejection", names=[]),
+    "rejection: weights of NaN": with_array("rejection.weights", put(0, np.nan)),
+    "rejection: too few weights": with_array("rejection.weights", lambda a: a[:-1]),
+    "rejection: scores that fall": with_array("rejection.scores", lambda a: a[::-1]),
+    "rejection: scores of infinity": with_array("rejection.scores", put(-1, np.inf)),
+    "rejection: fewer probabilities": with_array("rejection.probability", lambda a: a[:-1]),
+    "rejection: probabilities that fall": with_array("rejection.probability", put(-1, -1.0)),
+    "rejection: precision of NaN": with_array("rejection.precision", put(3, np.nan)),
+    "rejection: no precision": _missing("rejection.precision"),
+    "input: another version": _section("input", version=9),
+    "input: version 1 with columns": _section("input", version=1),
+    "input: another format": _section("input", format="pickle"),
+    "input: a format of lines": _section("input", format="tsv"),
+    "input: a flag that is none": _section("input", header=1),
+    "input: columns as a string": _section("input", text_column="title"),
+    "input: numbers of columns with a header": _section("input", text_column=[1, 2]),
+    "input: names of columns without one": _section("input", header=False),
+    "input: texts and features": _section("input", feature_columns=["price"]),
+    "input: no columns": _section("input", text_column=[]),
+    "input: a number of features": _section("input", n_features=7),
+    "input: a label that is a list": _section("input", label_column=["topic"]),
+    "input: more metadata": _section("input", path="/etc/passwd"),
+    "input: no format": _without("input", "format"),
 }

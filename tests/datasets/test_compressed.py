@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 
 import pytest
 
-from thinleaf.datasets import DataFileError, open_examples, read_examples
+from thinleaf.datasets import DataFileError, LiveStream, open_examples, read_examples
 from thinleaf.datasets.compressed import open_bytes, plain_suffix
 
 CONTENT = "".join(f"{i}\ttext {i * i}\n" for i in range(20_000)).encode()
@@ -53,3 +54,16 @@ def test_what_is_cut_short_or_damaged_is_refused(compress, suffix, on_error, tmp
 def test_names():
     assert plain_suffix("a.b/c.TSV.ZST") == ".tsv"
     assert plain_suffix("c.gz") == plain_suffix("c") == ""
+
+
+@both
+def test_streams_may_be_compressed_and_stay_open(compress, suffix, tmp_path):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(compress(CONTENT))
+    with open(path, "rb") as file:
+        assert len(read_examples(file, format="tsv")) == 20_000
+        assert not file.closed
+    stream = io.BytesIO(compress(CONTENT))
+    assert len(read_examples(stream, format="tsv")) == 20_000
+    assert not stream.closed
+    assert len(read_examples(LiveStream(io.BytesIO(compress(CONTENT))), format="tsv")) == 20_000

@@ -389,3 +389,86 @@ def test_bad_parameters():
     for bad in ({"model": 3}, {"features": "letters"}, {"rejection": 2}, {"n_jobs": "all"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             TextClassifier(**bad).fit(TEXTS, LABELS)
+
+
+# -- what is learned later, labels that cannot be kept, label trees --------------------------------
+
+
+@pytest.mark.parametrize(
+    "features", ["hashing", TextFeatures("hashing", n_buckets=256), vowels], ids=str
+)
+def test_features_that_learn_nothing_need_no_fit(features):
+    clf = TextClassifier(RecallTreeClassifier(), features, random_state=0)
+    for begin in range(0, 160, 40):
+        clf.partial_fit(TEXTS[begin : begin + 40], LABELS[begin : begin + 40])
+    assert clf.model_.n_examples_ == 160
+    assert np.mean(clf.predict(TEXTS) == np.array(LABELS)) > 0.5
+    np.testing.assert_array_equal(clf.freeze().predict(TEXTS), clf.predict(TEXTS))
+
+
+def test_hashed_columns_need_no_fit_and_numbers_do():
+    columns = TextClassifier(RecallTreeClassifier(), "hashing", text_columns=["title", "body"])
+    assert columns.partial_fit(FRAME, LABELS).predict(FRAME).shape == (160,)
+    with pytest.raises(ValueError, match="without numeric_columns"):
+        TextClassifier(RecallTreeClassifier(), "hashing", **COLUMNS).partial_fit(FRAME, LABELS)
+
+
+def test_when_to_reject_is_learned_again():
+    texts, labels = made_texts(400)
+    clf = TextClassifier(RecallTreeClassifier(), random_state=0).fit(texts, labels)
+    assert clf.rejection_ is not None
+    clf.partial_fit(texts[:10], labels[:10])
+    with pytest.raises(ValueError, match=r"partial_fit has changed it since; call fit_rejection"):
+        clf.predict(texts, reject=0.5)
+    with pytest.raises(ValueError, match="50 or more texts"):
+        clf.fit_rejection(texts[:9], labels[:9])
+    others, right = made_texts(300, seed=1)
+    clf.fit_rejection(others, right)
+    answers = clf.predict(["qq ww zz", *texts], reject=0.6)
+    assert answers[0] is None
+    known = answers[1:] != None  # noqa: E711
+    assert known.sum() > 100
+    assert np.mean(answers[1:][known] == np.array(labels)[known]) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a", "b\ud800"] * 20, "half of a surrogate pair"),
+        (np.array(["a", "b\ud800"] * 20, dtype=object), "half of a surrogate pair"),
+        (np.array([1, 2**63 + 1] * 20, dtype=np.uint64), r"below 2\^63"),
+        ([1, "a"] * 20, "some are str, others int"),
+        (pd.Series([1, "a"] * 20), "some are str, others int"),
+        (["a", float("nan")] * 20, "missing labels"),
+    ],
+    ids=["surrogate", "object", "uint64", "mixed", "series", "nan"],
+)
+@pytest.mark.parametrize("model", [SoftmaxTreeClassifier(), LabelTreeClassifier()], ids=["st", "l"])
+def test_labels_that_no_file_holds_are_refused_at_once(labels, message, model):
+    with pytest.raises(ValueError, match=message):
+        TextClassifier(model).fit(TEXTS[:40], labels)
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(np.eye(40), labels)
+
+
+def test_label_trees_come_back_and_reject(tmp_path):
+    texts, labels = made_texts(400)
+    model = LabelTreeClassifier(dim=8, epochs=5)
+    clf = TextClassifier(model, random_state=0).fit(texts, labels)
+    asked = ["zz qq ww", "", "please help with my stolen card pin"]
+    answers = clf.predict(asked, reject=0.5).tolist()
+    assert answers == [None, None, "card"]
+    clf.save(tmp_path / "model")
+    loaded, again = thinleaf.load(tmp_path / "model"), thinleaf.load_estimator(tmp_path / "model")
+    assert isinstance(loaded, FrozenLabelTree)
+    assert isinstance(again, TextClassifier)
+    assert again.get_params()["model__dim"] == 8
+    for other in (loaded, again):
+        assert other.predict(asked, reject=0.5).tolist() == answers
+        assert [other.predict_one(text, reject=0.5) for text in asked] == answers
+        np.testing.assert_array_equal(other.confidence(texts), clf.confidence(texts))
+    few = TextClassifier(model).fit(TEXTS, LABELS).freeze()
+    with pytest.raises(ValueError, match="does not know when to reject: train a TextClassifier"):
+        few.predict(TEXTS, reject=0.5)
+    with pytest.raises(ValueError, match="does not know when to reject"):
+        clone(model).fit(TEXTS, LABELS).freeze().predict_one(TEXTS[0], reject=0.5)

@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.attacks.corpus import ATTACKS, TEXT_ATTACKS, TRAINING_ATTACKS, Attack
+from tests.attacks.corpus import (
+    ATTACKS,
+    TABLE_ATTACKS,
+    TEXT_ATTACKS,
+    TRAINING_ATTACKS,
+    Attack,
+)
 from tests.attacks.parts import Parts
+from tests.data.models.make import HERE, table_for
 from tests.estimator_cases import quick
 from tests.frozen_cases import answers, backoff_of, both, frozen, labels_of, rich_forest, rich_model
 from tests.strategies import random_tree
@@ -143,3 +150,21 @@ def test_attacks_on_text_features(good, tmp_path, name):
         TEXT_ATTACKS[name], good["trained"], tmp_path / "bad", read_recipe, ModelFileError
     )
     assert refused(TEXT_ATTACKS[name], good["trained"], tmp_path / "bad", read_text, ValueError)
+
+
+def use_columns(path: Path) -> None:
+    """Use all that the sections of a model of columns are for."""
+    model = load(path)
+    recipe = Recipe.of_model(model)
+    table = table_for(model)
+    model.predict(table)
+    model.rejects(table, 0.5)
+    assert recipe.layout is not None
+
+
+@pytest.mark.parametrize("name", TABLE_ATTACKS)
+def test_attacks_on_models_of_columns(tmp_path, name):
+    source = HERE / "columns.safetensors"
+    use_columns(source)
+    bad = tmp_path / "bad"
+    assert refused(TABLE_ATTACKS[name], source, bad, use_columns, ModelFileError)

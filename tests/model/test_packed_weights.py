@@ -8,13 +8,16 @@ import pytest
 from tests.frozen_cases import layouts, rich_model, weight_types
 from thinleaf._dtypes import INDEX
 from thinleaf.model.importance import PackedRouters
+from thinleaf.model.narrow import narrowed
 from thinleaf.model.packed_weights import leaf_weights, router_weights
 
 
 @layouts
 @weight_types
-def test_weights_of_nodes(sparse, weights):
+@pytest.mark.parametrize("narrow", [False, True])
+def test_weights_of_nodes(sparse, weights, narrow):
     packed = rich_model(2, sparse=sparse, weights=weights).packed
+    packed = narrowed(packed) if narrow else packed
     features = np.array([0, 3, 4, 9, 17, 29], dtype=INDEX)
     nodes = np.flatnonzero(packed.child >= 0).astype(INDEX)
     found, routers = router_weights(packed, nodes, features), PackedRouters(packed)

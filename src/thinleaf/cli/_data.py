@@ -23,12 +23,17 @@ _DENSE_SHARE = 0.1
 
 
 def open_model(
-    path: str, beam: int | None = None, temperature: float | None = None
+    path: str,
+    beam: int | None = None,
+    temperature: float | None = None,
+    encoder: str | None = None,
+    jobs: int = 1,
 ) -> tuple[FrozenModel, Recipe]:
-    """Return a model, with another beam if one is given, and how it reads data."""
+    """Return a model, with another beam or its encoder if one is given, and how it reads data."""
+    from thinleaf.cli._texts import sentence_encoder
     from thinleaf.text.opening import open_model as open_file
 
-    model, recipe = open_file(path, beam, temperature)
+    model, recipe = open_file(path, beam, temperature, sentence_encoder(encoder, jobs))
     if temperature is not None:
         options.check_temperature(temperature, model.beam)
     return model, recipe

@@ -6,39 +6,40 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thinleaf.datasets import ExampleReader
     from thinleaf.datasets.examples import Examples
-    from thinleaf.text.recipe import Recipe
 
 _MAX_DEPTH = 2
 
 
-def check_options(beam: int | str, temperature: float, weights: str, trainable: bool) -> None:
+def check_options(
+    beam: int | str,
+    temperature: float,
+    weights: str,
+    trainable: bool,
+    apart: bool,
+    encoder: str | None,
+) -> None:
     """Refuse options of ``train`` that are for softmax trees."""
     given = {
         "--beam": beam != 1,
         "--temperature": temperature != 1.0,
         "--weights": weights != "float32",
         "--trainable": trainable,
+        "--encoder": encoder is not None,
+        "--separate-columns (or --numeric-column)": apart,
     }
     for name, wanted in given.items():
         if wanted:
             raise ValueError(f"{name} is for softmax trees, not for --model label-tree")
 
 
-def prepare_texts(
-    reader: ExampleReader, examples: Examples, estimator: Any, settings: Mapping[str, Any]
-) -> tuple[Recipe, Any]:
-    """Return how lines are read, and the texts as they are; ``--ngrams`` goes to the estimator."""
-    from thinleaf.text.recipe import Recipe
-
+def take_ngrams(estimator: Any, settings: Mapping[str, Any]) -> None:
+    """Give ``--ngrams`` to an estimator that makes features of texts itself."""
     low, high = settings.get("ngram_range", (1, 2))
     if low != 1:
         raise ValueError("terms of a label tree begin with single words: --ngrams 1-HIGH")
     if estimator.ngrams == type(estimator)().ngrams:  # not given by --set
         estimator.set_params(ngrams=high)
-    recipe = Recipe(0, reader.layout, raw=True)
-    return recipe, recipe.rows(examples)
 
 
 def describe(
@@ -55,10 +56,12 @@ def describe(
     n_children, n_labels : int
         How many children of a node to show, and how many labels to name.
     """
-    from thinleaf import load_estimator
+    from thinleaf import TextClassifier, load_estimator
     from thinleaf.labeltree.show import describe
 
     estimator = load_estimator(path)
+    if isinstance(estimator, TextClassifier):
+        estimator = estimator.model_
     quality = estimator.inspect() if batches is None else _quality(estimator, batches)
     if hasattr(estimator, "vocabulary_"):
         tree, names, counts = estimator.tree_, estimator.vocabulary_, estimator.word_count_

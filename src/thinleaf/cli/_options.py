@@ -47,8 +47,26 @@ TextColumn = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Column of the texts, by name or number from 1; repeat it to join several.",
+        help="Column of the texts, by name or number from 1; if repeated, their texts are joined, "
+        "or have features of their own (train --separate-columns).",
         show_default="as in training, else told by the file",
+        rich_help_panel=_TABLE,
+    ),
+]
+NumericColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of numbers beside the texts, by name or number from 1; repeatable. It implies "
+        "--separate-columns.",
+        rich_help_panel=_TABLE,
+    ),
+]
+SeparateColumns = Annotated[
+    bool,
+    typer.Option(
+        "--separate-columns",
+        help="Each --text-column has features of its own; else texts of a record are joined.",
         rich_help_panel=_TABLE,
     ),
 ]
@@ -68,6 +86,14 @@ Header = Annotated[
         help="csv: the first record names the columns.",
         show_default="as in training, else told by the file",
         rich_help_panel=_TABLE,
+    ),
+]
+Encoder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Directory of the sentence encoder that the model was trained with (tokenizer.json "
+        "and an ONNX file; extra embed).",
     ),
 ]
 OnError = Annotated[

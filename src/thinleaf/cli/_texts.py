@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +32,18 @@ def text_options(text: str | None, **given: Any) -> dict[str, Any]:
     return settings if text is None else {"kind": text} | settings
 
 
-def text_classifier(estimator: Any, settings: Mapping[str, Any], **options: Any) -> Any:
+def sentence_encoder(directory: str | None, jobs: int = 1) -> Any:
+    """Return the encoder of a local directory, with so many threads, or None if none is given."""
+    if directory is None:
+        return None
+    from thinleaf.text import SentenceEncoder
+
+    return SentenceEncoder(directory, n_jobs=jobs if jobs > 0 else os.cpu_count() or 1)
+
+
+def text_classifier(
+    estimator: Any, settings: Mapping[str, Any], encoder: Any = None, **options: Any
+) -> Any:
     """Return a :class:`thinleaf.TextClassifier`.
 
     Parameters
@@ -40,14 +52,23 @@ def text_classifier(estimator: Any, settings: Mapping[str, Any], **options: Any)
         Of rows.
     settings : mapping
         Of :class:`~thinleaf.text.TextFeatures`; if there are none, texts choose.
+    encoder : callable, optional
+        What makes rows of texts instead.
     **options
         Of the classifier.
     """
     from thinleaf.estimators import TextClassifier
     from thinleaf.text.features import TextFeatures
 
-    features: Any = TextFeatures(**settings) if settings else "auto"
+    features: Any = encoder or (TextFeatures(**settings) if settings else "auto")
     return TextClassifier(estimator, features, **options)
+
+
+def column_names(reader: Any) -> dict[str, list[str]]:
+    """Return the names of columns that were read one by one, as a classifier is told them."""
+    found = reader.columns
+    texts, numeric = ([str(found.names[i]) for i in at] for at in (found.text, found.numeric))
+    return {"text_columns": texts, "numeric_columns": numeric}
 
 
 def model_of(estimator: Any) -> Any:

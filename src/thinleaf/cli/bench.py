@@ -29,6 +29,7 @@ def bench_model(
         int, typer.Option(metavar="N", min=1, help="Times that the batch is predicted.")
     ] = 20,
     temperature: options.Temperature = None,
+    encoder: options.Encoder = None,
     jobs: options.Jobs = 1,
     format: options.DataFormat = None,
     text_column: options.TextColumn = None,
@@ -48,7 +49,7 @@ def bench_model(
     from thinleaf.text.recipe import KnownLabels
 
     output = Output(json, quiet)
-    opened, recipe = open_model(model)
+    opened, recipe = open_model(model, encoder=encoder, jobs=jobs)
     if not hasattr(opened, "packed"):
         raise ValueError("bench model is about beams and weights of softmax trees, not label trees")
     frozen = cast("FrozenTree", opened)

@@ -27,6 +27,7 @@ def evaluate(
     top_k: Annotated[int, typer.Option(metavar="K", min=1, help="Of the top-k error.")] = 5,
     beam: options.Beam = None,
     temperature: options.Temperature = None,
+    encoder: options.Encoder = None,
     csv: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write precision, recall and F1 of all labels."),
@@ -66,7 +67,7 @@ def evaluate(
     check_inputs(model, data)
     _check_outputs(model, data, csv, html, plot)
     output = Output(json, quiet)
-    frozen, recipe = open_model(model, beam, temperature)
+    frozen, recipe = open_model(model, beam, temperature, encoder, jobs)
     from thinleaf.measuring.tally import Tally
     from thinleaf.text.recipe import KnownLabels
 

@@ -39,6 +39,7 @@ def inspect(
     ] = 8,
     beam: options.Beam = None,
     temperature: options.Temperature = None,
+    encoder: options.Encoder = None,
     format: options.DataFormat = None,
     text_column: options.TextColumn = None,
     label_column: options.LabelColumn = None,
@@ -71,7 +72,7 @@ def inspect(
     if file_format(Path(model)) == LABEL_TREE_FORMAT and (beam, temperature) == (None, None):
         _inspect_label_tree(model, data, output, leaves, classes, **reading)
         return
-    opened, recipe = open_model(model, beam, temperature)
+    opened, recipe = open_model(model, beam, temperature, encoder)
     frozen = cast("FrozenTree", opened)
     counts, curve = None, None
     if data is not None:

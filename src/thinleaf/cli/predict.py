@@ -43,6 +43,7 @@ def predict(
     ] = None,
     beam: options.Beam = None,
     temperature: options.Temperature = None,
+    encoder: options.Encoder = None,
     unlabelled: Annotated[
         bool,
         typer.Option("--unlabelled", help="Lines have no label: all of a line is the input."),
@@ -52,6 +53,13 @@ def predict(
     header: options.Header = None,
     on_error: options.OnError = "raise",
     jobs: options.Jobs = 1,
+    output_format: Annotated[
+        Literal["text", "csv", "json"] | None,
+        typer.Option(
+            help="Of the answers: columns between tabs, CSV with a header, or JSON lines.",
+            show_default="text",
+        ),
+    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -59,17 +67,24 @@ def predict(
 
     One line of output a line or record of input; it is empty where that is blank or was left out.
     With --proba or --top-k, columns are separated by tabs. A row that --reject or --min-proba
-    leaves without a label has an empty column instead.
+    leaves without a label has an empty column instead. Tabs and line breaks within a label are
+    escaped. CSV and JSON have a record a row, with the number of its line.
     """
     check_jobs(jobs)
     check_between("reject", reject, 1.0)
     check_between("min-proba", min_proba, 1.0)
     check_inputs(model, data)
+    if json and output_format not in (None, "json"):
+        raise ValueError(f"--json and --output-format {output_format} exclude each other")
     output = Output(json, quiet)
-    frozen, recipe = open_model(model, beam, temperature)
+    frozen, recipe = open_model(model, beam, temperature, encoder, jobs)
     from thinleaf.datasets.examples import record_numbers
 
     predictor = Predictor(frozen, top_k, proba, jobs, reject, min_proba)
+    kind = "json" if json else output_format or "text"
+    as_csv = CsvAnswers(top_k, proba, reject is not None or min_proba is not None)
+    if kind == "csv":
+        _write([as_csv.header])
     labels: Literal["none", "optional"] = "none" if unlabelled else "optional"
     # a bar would be drawn into the answers, or between what is typed
     bar = Output(quiet=quiet or data == STDIN or sys.stdout.isatty())
@@ -90,16 +105,17 @@ def predict(
         for examples in reader:
             found: Iterator[dict[str, Any]] = iter(())
             if len(examples):
-                found = predictor(recipe.rows(examples), getattr(examples, "texts", None))
-            if json:
+                found = predictor(recipe.rows(examples), recipe.samples(examples))
+            if kind != "text":
                 answers = zip(examples.lines.tolist(), found, strict=True)
-                _write(to_json({"line": line} | answer) for line, answer in answers)
+                write = to_json if kind == "json" else as_csv
+                _write(write({"line": line} | answer) for line, answer in answers)
             else:
                 answers = zip(record_numbers(examples).tolist(), found, strict=True)
                 _write(_aligned(n_answered, answers, reader.n_lines))
             n_answered = reader.n_lines
             advance(len(examples))
-    if not json:
+    if kind == "text":
         _write([""] * (reader.n_lines - n_answered))
     note_left_out(reader, output)
 
@@ -136,20 +152,20 @@ class Predictor:
         self._model, self._top_k, self._proba, self._jobs = model, top_k, proba, jobs
         self._reject, self._min_proba = reject, min_proba
 
-    def __call__(self, X: Any, texts: list[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield an answer for each row."""
+    def __call__(self, X: Any, samples: Any = None) -> Iterator[dict[str, Any]]:
+        """Yield an answer for each row; rejection is told by texts or columns."""
         answers = self._answers(X)
         if self._reject is None and self._min_proba is None:
             return answers
-        return map(_marked, answers, self._rejected(X, texts).tolist())
+        return map(_marked, answers, self._rejected(X, samples).tolist())
 
-    def _rejected(self, X: Any, texts: list[str] | None) -> Any:
+    def _rejected(self, X: Any, samples: Any) -> Any:
         import numpy as np
 
         rejected = np.zeros(X.shape[0], dtype=bool)
         if self._reject is not None:
             model: Any = self._model
-            rejected |= model.rejects(texts, self._reject, n_jobs=self._jobs)
+            rejected |= model.rejects(samples, self._reject, n_jobs=self._jobs)
         if self._min_proba is not None:
             _, p = self._model.predict_topk(X, 1, n_jobs=self._jobs)
             rejected |= p[:, 0] < self._min_proba
@@ -188,13 +204,63 @@ def _aligned(
         n_lines = line
         labels = answer.get("labels", [answer.get("label")])
         p = answer.get("probabilities", [answer.get("probability")])
-        labels = ["" if label is None else label for label in labels]
+        labels = ["" if label is None else one_line(label) for label in labels]
         if p == [None]:
-            yield "\t".join(map(str, labels))
+            yield "\t".join(labels)
         else:
             pairs = zip(labels, p, strict=True)
             yield "\t".join(f"{label}\t{value:.6g}" for label, value in pairs)
     yield from [""] * (n_read - n_lines)
+
+
+def one_line(label: Any) -> str:
+    r"""Return a label as a column of a line: tabs and line breaks are escaped.
+
+    Examples
+    --------
+    >>> from thinleaf.cli.predict import one_line
+    >>> print(one_line("of two\nlines"))
+    of two\nlines
+    """
+    return str(label).translate(_ESCAPES)
+
+
+_ESCAPES = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r"})
+
+
+class CsvAnswers:
+    """Answers as records of CSV (RFC 4180), without line ends.
+
+    Parameters
+    ----------
+    top_k : int or None
+    proba, marked : bool
+        Whether answers have probabilities, and whether they say that they were rejected.
+    """
+
+    def __init__(self, top_k: int | None, proba: bool, marked: bool) -> None:
+        ends = [""] if top_k is None else [f"_{i}" for i in range(1, top_k + 1)]
+        self._n = len(ends)
+        names = [f"{name}{end}" for end in ends for name in ("label", "probability")[: 1 + proba]]
+        self.header = ",".join(["line", *names, *(["rejected"] if marked else [])])
+
+    def __call__(self, answer: dict[str, Any]) -> str:
+        """Return an answer as a record; what was rejected has empty cells."""
+        import csv
+        import io
+
+        padding = [None] * self._n
+        labels = answer.get("labels", [answer.get("label")])
+        columns = [[*labels, *padding][: self._n]]
+        if "probability" in answer or "probabilities" in answer:
+            p = answer.get("probabilities", [answer.get("probability")])
+            columns.append([*(f"{value:.6g}" for value in p), *padding][: self._n])
+        cells = [answer["line"], *(cell for pair in zip(*columns, strict=True) for cell in pair)]
+        if "rejected" in answer:
+            cells.append("true" if answer["rejected"] else "false")
+        buffer = io.StringIO(newline="")
+        csv.writer(buffer).writerow(cells)
+        return buffer.getvalue().removesuffix("\r\n")
 
 
 def _write(lines: Any) -> None:

@@ -10,6 +10,7 @@ import typer
 from thinleaf.cli import _options as options
 from thinleaf.cli._checks import check_inputs
 from thinleaf.cli._output import Output
+from thinleaf.cli._texts import sentence_encoder
 
 
 def serve(
@@ -52,6 +53,7 @@ def serve(
     ] = 1.0,
     beam: options.Beam = None,
     temperature: options.Temperature = None,
+    encoder: options.Encoder = None,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write a line a request to standard error.")
     ] = False,
@@ -75,6 +77,7 @@ def serve(
         watch=watch,
         beam=beam,
         temperature=temperature,
+        encoder=sentence_encoder(encoder),
     )
     shape = app.state.slot.current.answerer.shape
     listening = listen(host, port)

@@ -12,10 +12,17 @@ from thinleaf.cli import _options as options
 from thinleaf.cli._checks import check_between, check_inputs, check_jobs, check_output
 from thinleaf.cli._data import name_of, prepare_rows, read_all
 from thinleaf.cli._estimator import given_executor, given_parameters, make_estimator
-from thinleaf.cli._label_tree import check_options, prepare_texts
+from thinleaf.cli._label_tree import check_options, take_ngrams
 from thinleaf.cli._output import Output, percent, size
 from thinleaf.cli._parameters import ModelChoice
-from thinleaf.cli._texts import hush, model_of, text_classifier, text_options
+from thinleaf.cli._texts import (
+    column_names,
+    hush,
+    model_of,
+    sentence_encoder,
+    text_classifier,
+    text_options,
+)
 
 if TYPE_CHECKING:
     from thinleaf.datasets.examples import Examples
@@ -168,6 +175,8 @@ def train(
         ),
     ] = "auto",
     text_column: options.TextColumn = None,
+    numeric_column: options.NumericColumn = None,
+    separate_columns: options.SeparateColumns = False,
     label_column: options.LabelColumn = None,
     header: options.Header = None,
     rows: Annotated[
@@ -254,6 +263,16 @@ def train(
             rich_help_panel=_TEXT,
         ),
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory of a sentence encoder, whose vectors are the features: tokenizer.json "
+            "and an ONNX file (extra embed). The model file does not hold it: give it again to "
+            "predict.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = None,
     rejection: Annotated[
         bool,
         typer.Option(
@@ -297,8 +316,11 @@ def train(
         max_features=max_features,
         n_buckets=buckets,
     )
+    apart = separate_columns or bool(numeric_column)
+    if encoder is not None and (text is not None or text_settings):
+        raise ValueError("--encoder makes the features: leave out --text, --ngrams and the like")
     if model == "label-tree":
-        check_options(width, temperature, weights, trainable)
+        check_options(width, temperature, weights, trainable, apart, encoder)
     else:
         options.check_temperature(temperature, width)
     check_between("contraction", contraction, 1.0)
@@ -312,6 +334,7 @@ def train(
     if checkpoint is not None:
         others = [("the data file", data), ("the model file", output)]
         check_output("a checkpoint", checkpoint, others)
+    encode = sentence_encoder(encoder, jobs)
     estimator = make_estimator(model, given)
     reader, examples = read_all(
         data,
@@ -322,21 +345,34 @@ def train(
         n_features=n_features,
         on_error=on_error,
         text_column=text_column,
+        numeric_column=numeric_column,
+        apart=apart,
         label_column=label_column,
         header="auto" if header is None else header,
     )
+    if apart and reader.columns is None:
+        raise ValueError(f"{reader.name} has no columns: it is a {reader.layout.format} file")
     if text is not None and not reader.layout.has_texts:
         raise ValueError(f"--text is for texts, but {reader.name} is a {reader.layout.format} file")
-    if model == "label-tree" and text is None and reader.layout.has_texts:
-        recipe, X = prepare_texts(reader, examples, estimator, text_settings)
-    elif model == "label-tree" or not reader.layout.has_texts:
+    if encoder is not None and not reader.layout.has_texts:
+        raise ValueError(f"--encoder is for texts, but {reader.name} has rows of features")
+    of_words = model == "label-tree" and text is None and reader.layout.has_texts
+    if of_words:
+        take_ngrams(estimator, text_settings)
+        text_settings = {}
+    if not reader.layout.has_texts or (model == "label-tree" and not of_words):
         recipe, X = prepare_rows(reader, examples, text_settings, rows)
     else:
         from thinleaf.text.recipe import Recipe
 
-        recipe, X = Recipe(0, reader.layout), examples.texts  # type: ignore[union-attr]
+        recipe = Recipe(0, reader.layout, raw=of_words)
+        names: dict[str, list[str]] = {}
+        if apart:
+            X, names = examples.columns, column_names(reader)  # type: ignore[union-attr]
+        else:
+            X = examples.texts  # type: ignore[union-attr]
         estimator = text_classifier(
-            estimator, text_settings, random_state=seed, rejection=rejection
+            estimator, text_settings, encode, random_state=seed, rejection=rejection, **names
         )
     from thinleaf.measuring.latency import Stopwatch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -96,13 +97,15 @@ class _RowBatch:
 
 
 class _TextBatch:
-    def __init__(self, parse: TextParser) -> None:
+    def __init__(self, parse: TextParser, names: Sequence[str]) -> None:
         self.n_dropped = 0
         self._parse = parse
+        self._names = names
         self._clear()
 
     def _clear(self) -> None:
         self._texts: list[str] = []
+        self._cells: list[Sequence[str | float]] = []
         self._labels: list[str | None] = []
         self._numbers: list[int] = []
         self._records: list[int] = []
@@ -112,6 +115,8 @@ class _TextBatch:
         if found is None:
             return False
         self._texts.append(found.text)
+        if self._names:
+            self._cells.append(found.cells)
         self._labels.append(found.label)
         self._numbers.append(number)
         self._records.append(record)
@@ -124,15 +129,26 @@ class _TextBatch:
         numbers, records = (
             np.array(found, dtype=OFFSET) for found in (self._numbers, self._records)
         )
-        rows = TextRows(self._texts, self._labels, numbers, records)
+        columns: dict[str, list[Any]] | None = None
+        if self._names:
+            columns = {
+                name: [cells[i] for cells in self._cells] for i, name in enumerate(self._names)
+            }
+        rows = TextRows(self._texts, self._labels, numbers, records, columns)
         self._clear()
         return rows
 
 
 def new_batch(
-    layout: Layout, parse: RowParser | TextParser, unknown_features: UnknownFeatures
+    layout: Layout,
+    parse: RowParser | TextParser,
+    unknown_features: UnknownFeatures,
+    names: Sequence[str] = (),
 ) -> Batch:
-    """Return an empty batch for what a parser of a layout's lines or records reads."""
+    """Return an empty batch for what a parser of a layout's lines or records reads.
+
+    Columns that are kept apart have names.
+    """
     if layout.has_texts:
-        return _TextBatch(cast("TextParser", parse))
+        return _TextBatch(cast("TextParser", parse), names)
     return _RowBatch(layout, cast("RowParser", parse), unknown_features)

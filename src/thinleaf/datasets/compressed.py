@@ -45,19 +45,47 @@ def open_bytes(path: str) -> IO[bytes]:
     """
     file = open(path, "rb")  # noqa: SIM115  - the reader of lines closes it
     try:
-        start = file.peek(len(_ZSTD))
-        if start.startswith(_GZIP):
-            stream = gzip.GzipFile(fileobj=file)
-            return io.BufferedReader(_Decompressed(stream, file, "gzip"), _CHUNK)
-        if start.startswith(_ZSTD):
-            return io.BufferedReader(_Decompressed(_zstd(file, path), file, "zstd"), _CHUNK)
+        found: IO[bytes] = decompressed(file, path, own=True)
     except BaseException:
         file.close()
         raise
+    return found
+
+
+def decompressed(file: Any, name: str, *, own: bool = False) -> Any:
+    """Return what a stream of bytes holds, decompressed if its first bytes say that it must be.
+
+    Parameters
+    ----------
+    file : binary stream
+        One that can neither be peeked nor sought in is taken as it is.
+    name : str
+        What messages call it.
+    own : bool
+        Whether closing what is returned closes it, too.
+    """
+    start = _first_bytes(file)
+    if start.startswith(_GZIP):
+        stream: Any = gzip.GzipFile(fileobj=file)
+        return io.BufferedReader(_Decompressed(stream, file if own else None, "gzip"), _CHUNK)
+    if start.startswith(_ZSTD):
+        stream = _zstd(file if own else _Borrowed(file), name)
+        return io.BufferedReader(_Decompressed(stream, file if own else None, "zstd"), _CHUNK)
     return file
 
 
-def _zstd(file: IO[bytes], path: str) -> Any:
+def _first_bytes(file: Any) -> bytes:
+    """Return what a stream begins with, if it can be looked at; it may wait for that."""
+    if hasattr(file, "peek"):
+        return bytes(file.peek(len(_ZSTD)))
+    start = b""
+    if hasattr(file, "seekable") and file.seekable() and isinstance(file.read(0), bytes):
+        start = file.read(len(_ZSTD))
+        file.seek(-len(start), io.SEEK_CUR)
+    return start
+
+
+def _zstd(file: Any, path: str) -> Any:
     try:  # Python's own, from 3.14 on
         from compression.zstd import ZstdFile  # type: ignore[import-not-found, unused-ignore]
 
@@ -74,10 +102,25 @@ def _zstd(file: IO[bytes], path: str) -> Any:
     return CompressedInputStream(file, "zstd")
 
 
-class _Decompressed(io.RawIOBase):
-    """What a decompressor gives, its many errors as one; closing it closes the file, too."""
+class _Borrowed(io.RawIOBase):
+    """A stream that stays open when this is closed."""
 
-    def __init__(self, stream: Any, file: IO[bytes], kind: str) -> None:
+    def __init__(self, file: Any) -> None:
+        self._read = getattr(file, "read1", file.read)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+class _Decompressed(io.RawIOBase):
+    """What a decompressor gives, its many errors as one; closing it closes the file, if given."""
+
+    def __init__(self, stream: Any, file: IO[bytes] | None, kind: str) -> None:
         self._stream, self._file, self._kind = stream, file, kind
 
     def readable(self) -> bool:
@@ -85,7 +128,7 @@ class _Decompressed(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            piece = self._stream.read(len(buffer))
+            piece = self._stream.read1(len(buffer))  # what has arrived, of a live stream
         except (EOFError, zlib.error, OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the disk
@@ -97,5 +140,6 @@ class _Decompressed(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._stream.close()
-            self._file.close()
+            if self._file is not None:
+                self._stream.close()
+                self._file.close()

@@ -15,6 +15,7 @@ from thinleaf.datasets.first_lines import (
     evident_format,
     has_header,
     has_keys,
+    names_of_columns,
     refuse_missing_header,
 )
 from thinleaf.datasets.formats import (
@@ -30,7 +31,7 @@ from thinleaf.datasets.formats import (
 )
 from thinleaf.datasets.lines import DataFileError
 from thinleaf.datasets.tables.arrow_file import binary_format
-from thinleaf.datasets.tables.columns import Wanted
+from thinleaf.datasets.tables.columns import Wanted, has_known_text
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -106,7 +107,7 @@ def find_format(name: str, sample: Sequence[str], asked: Asked) -> Format:
     if asked.check_lines and format in (None, "tsv") and may_have_names:
         if has_header(lines, wanted.needed):
             return "csv"
-        if has_keys(lines, wanted.needed):
+        if has_keys(lines, wanted.needed, wanted.well_known):
             return "jsonl"
     if wanted.any and asked.default_format is None:
         if format is None:
@@ -122,7 +123,10 @@ def find_format(name: str, sample: Sequence[str], asked: Asked) -> Format:
     if asked.default_format is None:
         return format_of_lines(name, lines)
     if wanted.needed and asked.default_format == "tsv":
-        refuse_missing_header(name, lines, wanted.needed)
+        names = names_of_columns(lines)
+        if wanted.well_known and has_known_text(names):
+            return "csv"
+        refuse_missing_header(name, names, wanted.needed)
     return asked.default_format
 
 

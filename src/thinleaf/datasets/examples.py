@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,12 +80,16 @@ class TextRows:
         The number of each text's line, or of the first line of its record, from 1, int64.
     records : ndarray of shape (n_rows,), optional
         The number of each text's record, from 1, without a header; by default ``lines``.
+    columns : dict of str to list, optional
+        Of a table whose columns were asked for one by one, those of texts, then those of numbers.
+        ``texts`` are then the texts of a record, a line each.
     """
 
     texts: list[str]
     labels: list[str | None]
     lines: OffsetArray
     records: OffsetArray | None = None
+    columns: dict[str, list[Any]] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -107,7 +111,14 @@ def concatenate(batches: Sequence[Examples]) -> Examples:
     labels = [label for batch in batches for label in batch.labels]
     texts = [batch for batch in batches if isinstance(batch, TextRows)]
     if len(texts) == len(batches):
-        return TextRows([text for batch in texts for text in batch.texts], labels, lines, records)
+        columns = None
+        if (first := texts[0].columns) is not None:
+            columns = {
+                name: [cell for batch in texts for cell in (batch.columns or {})[name]]
+                for name in first
+            }
+        joined = [text for batch in texts for text in batch.texts]
+        return TextRows(joined, labels, lines, records, columns)
     rows = [batch for batch in batches if isinstance(batch, FeatureRows)]
     if texts:
         raise ValueError("sparse rows and texts cannot be concatenated")
@@ -134,7 +145,11 @@ def take(examples: Examples, rows: AnyArray) -> Examples:
     labels = [examples.labels[i] for i in rows]
     records = record_numbers(examples)[rows]
     if isinstance(examples, TextRows):
-        return TextRows([examples.texts[i] for i in rows], labels, examples.lines[rows], records)
+        columns = None
+        if examples.columns is not None:
+            columns = {name: [cells[i] for i in rows] for name, cells in examples.columns.items()}
+        texts = [examples.texts[i] for i in rows]
+        return TextRows(texts, labels, examples.lines[rows], records, columns)
     X = examples.to_csr()[rows]
     return FeatureRows(
         X.indptr.astype(INDEX),

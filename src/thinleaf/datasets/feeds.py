@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any, Final, Literal, Protocol, cast
 
 from thinleaf.datasets.detect import Asked, find_format, find_layout, format_of_source
 from thinleaf.datasets.first_lines import refuse_header, refuse_other_format
 from thinleaf.datasets.formats import Layout, RowParser, TextParser, line_parser
-from thinleaf.datasets.lines import Lines, Source, decode, excerpt, readable
+from thinleaf.datasets.lines import Lines, LinesAhead, Source, decode, readable
 from thinleaf.datasets.tables.arrow_file import BINARY_FORMATS, ArrowTable
 from thinleaf.datasets.tables.columns import Columns
 from thinleaf.datasets.tables.csv_file import CsvTable
@@ -59,7 +58,7 @@ class Feed(Protocol):
         ...
 
 
-class LineFeed:
+class LineFeed(LinesAhead):
     """Lines each of which is an example."""
 
     columns: Columns | None = None
@@ -71,23 +70,9 @@ class LineFeed:
         layout: Layout,
         check_header: bool,
     ) -> None:
-        self.name = lines.name
+        super().__init__(lines, first_lines)
         self.layout = layout
-        self._lines = lines
-        self._first = first_lines
-        self._n_first = first_lines[-1][0] if first_lines else 0
-        self._number = 0
         self._check_header = check_header
-
-    @property
-    def idle(self) -> bool:
-        """Whether the next line may be long in coming."""
-        return self._number >= self._n_first and self._lines.idle
-
-    def __iter__(self) -> Iterator[tuple[int, str | bytes]]:
-        for number, raw in chain(self._first, self._lines):
-            self._number = number
-            yield number, raw
 
     def content(self, number: int, raw: str | bytes) -> str:
         """Return a line as text."""
@@ -96,14 +81,6 @@ class LineFeed:
             self._check_header = False
             refuse_header(line, self.layout)
         return line
-
-    def shown(self, number: int, raw: str | bytes) -> str:
-        """Return what a line looks like."""
-        return f"the line is {excerpt(readable(number, raw))}"
-
-    def close(self) -> None:
-        """Close the file, unless it was given open."""
-        self._lines.close()
 
 
 def open_feed(source: Source, asked: Asked) -> tuple[Feed, RowParser | TextParser]:

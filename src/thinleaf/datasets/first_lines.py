@@ -139,28 +139,42 @@ def has_header(lines: Sequence[str], columns: Sequence[Column] = ()) -> bool:
     return False
 
 
-def has_keys(lines: Sequence[str], columns: Sequence[Column] = ()) -> bool:
-    """Return whether lines are JSON objects with some keys or, if none are given, with a text."""
+def has_keys(
+    lines: Sequence[str], columns: Sequence[Column] = (), well_known: bool = False
+) -> bool:
+    """Return whether lines are JSON objects with some keys.
+
+    If none are given, or ``well_known`` ones will do, it is enough that one of them has a text.
+    """
     lines = [line for line in lines if line.strip()]
     if not lines or evident_format(lines) != "jsonl":
         return False
     keys = list(json.loads(lines[0]))
-    return all(column in keys for column in columns) if columns else has_text(keys)
+    if columns and all(column in keys for column in columns):
+        return True
+    return has_text(keys) if well_known or not columns else False
 
 
-def refuse_missing_header(name: str, lines: Sequence[str], columns: Sequence[Column]) -> None:
-    """Raise :class:`DataFileError` if lines begin with a header that lacks columns.
+def names_of_columns(lines: Sequence[str]) -> list[str]:
+    """Return the names in a first line that looks like a header and like nothing else, or none.
 
-    Where lines may also be plain texts, it must look like nothing else; a tab may follow a label.
+    A tab may follow a label, and does not separate names here.
     """
     line = next((line for line in lines if line.strip()), "")
     for delimiter in DELIMITERS.replace("\t", ""):
         names = [name.strip('"') for name in line.split(delimiter)]
         if len(names) > 1 and all(map(_NAME.fullmatch, names)):
-            raise DataFileError(
-                f"{name}: the first line looks like a header, but has no {quoted(columns)}: give "
-                f"--text-column (in Python, text_column), or {_option('tsv')} if lines are texts"
-            )
+            return names
+    return []
+
+
+def refuse_missing_header(name: str, names: Sequence[str], columns: Sequence[Column]) -> None:
+    """Raise :class:`DataFileError` if there is a header, which lacks columns."""
+    if names:
+        raise DataFileError(
+            f"{name}: the first line looks like a header, but has no {quoted(columns)}: give "
+            f"--text-column (in Python, text_column), or {_option('tsv')} if lines are texts"
+        )
 
 
 def refuse_header(line: str, layout: Layout) -> None:

@@ -114,10 +114,11 @@ class Row(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A raw text."""
+    """A raw text; of columns that are kept apart, also their texts and numbers."""
 
     label: str | None
     text: str
+    cells: Sequence[str | float] = ()
 
 
 RowParser: TypeAlias = Callable[[Any], Row | None]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from typing import IO, Any, Final, TypeAlias, cast
 
-from thinleaf.datasets.compressed import DamagedError, open_bytes
+from thinleaf.datasets.compressed import DamagedError, decompressed, open_bytes
 
 Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 """A path, or a file object of text or bytes that is open for reading."""
@@ -48,7 +49,7 @@ class Lines:
     Parameters
     ----------
     source : path or file object
-        A path may be of a gzip or zstd file, whatever its name. A file object is read from where it
+        It may be gzip or zstd, whatever its name. A file object is read from where it
         stands and not closed; one of bytes, such as ``sys.stdin.buffer``, does not depend on the
         locale.
 
@@ -68,6 +69,7 @@ class Lines:
             self.name = name if isinstance(name, str) else "<stream>"
             self._file = source
             self._own = False
+        self._begun = self._own
         self._number = 0
 
     def __iter__(self) -> Iterator[tuple[int, str | bytes]]:
@@ -92,6 +94,8 @@ class Lines:
 
     def _read(self) -> str | bytes:
         try:
+            if not self._begun:  # not before: it may have to wait
+                self._begun, self._file = True, decompressed(self._file, self.name)
             return cast("str | bytes", self._file.readline(MAX_LINE + 1))
         except DamagedError as error:
             raise DataFileError(
@@ -107,6 +111,47 @@ class Lines:
         """Close the file, if it was opened here."""
         if self._own:
             self._file.close()
+
+
+class LinesAhead:
+    """Lines of which the first have been taken already; a part of what reads a line at a time.
+
+    Parameters
+    ----------
+    lines : Lines
+    first_lines : list of (int, str or bytes)
+        Those that were taken.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the source.
+    """
+
+    def __init__(self, lines: Lines, first_lines: list[tuple[int, str | bytes]]) -> None:
+        self.name = lines.name
+        self._lines = lines
+        self._first = first_lines
+        self._number = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next line may be long in coming."""
+        n_first = self._first[-1][0] if self._first else 0
+        return self._number >= n_first and self._lines.idle
+
+    def __iter__(self) -> Iterator[tuple[int, str | bytes]]:
+        for number, raw in chain(self._first, self._lines):
+            self._number = number
+            yield number, raw
+
+    def shown(self, number: int, raw: str | bytes) -> str:
+        """Return what a line looks like, for a message."""
+        return f"the line is {excerpt(readable(number, raw))}"
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        self._lines.close()
 
 
 def decode(number: int, raw: str | bytes) -> str:

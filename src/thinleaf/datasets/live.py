@@ -6,6 +6,8 @@ import io
 from collections import deque
 from typing import Final
 
+from thinleaf.datasets.compressed import decompressed
+
 _CHUNK: Final = 1 << 16
 
 
@@ -18,7 +20,7 @@ class LiveStream:
     Parameters
     ----------
     stream : binary stream with ``read1``
-        Such as ``sys.stdin.buffer``.
+        Such as ``sys.stdin.buffer``. What it holds may be compressed with gzip or zstd.
     name : str
         What messages call it.
     """
@@ -28,6 +30,7 @@ class LiveStream:
         self._stream = stream
         self._lines: deque[bytes] = deque()
         self._rest = bytearray()
+        self._begun = False
 
     @property
     def idle(self) -> bool:
@@ -36,6 +39,8 @@ class LiveStream:
 
     def readline(self, limit: int = -1) -> bytes:
         """Return the next line, or at the end of the stream nothing."""
+        if not self._begun:
+            self._begun, self._stream = True, decompressed(self._stream, self.name)
         while not self._lines:
             chunk = self._stream.read1(_CHUNK)
             self._rest += chunk

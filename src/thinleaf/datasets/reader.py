@@ -79,7 +79,10 @@ class ExampleReader:
         self._batch_size = batch_size
         self._empty_batches = empty_batches
         self._ended = False
-        self._batch = new_batch(feed.layout, parse, unknown_features)
+        names: list[str] = []
+        if feed.columns is not None and feed.columns.apart:
+            names = [str(feed.columns.names[i]) for i in feed.columns.inputs]
+        self._batch = new_batch(feed.layout, parse, unknown_features, names)
         self._failure: DataFileError | None = None
 
     @property
@@ -180,6 +183,9 @@ def open_examples(
     feature_columns: Sequence[Column] | None = None,
     header: bool | Auto = "auto",
     default_format: Format | None = None,
+    numeric_column: Column | Sequence[Column] | None = None,
+    apart: bool = False,
+    well_known: bool = False,
 ) -> ExampleReader:
     r"""Open a data file to read it in batches.
 
@@ -240,6 +246,14 @@ def open_examples(
     default_format : str, optional
         The format if neither the name nor the first lines say one; columns are then of use only
         where the file turns out to have them.
+    numeric_column : str, int or sequence of these, optional
+        Columns of numbers beside those of texts.
+    apart : bool
+        Whether examples have the columns of a record one by one, too, in ``columns``; they have if
+        there are numeric ones.
+    well_known : bool
+        Whether a column with a well-known name will do where that of the texts, or of the labels,
+        is missing.
 
     Returns
     -------
@@ -296,6 +310,9 @@ def open_examples(
         _column("label_column", label_column),
         _columns("feature_columns", feature_columns),
         header,
+        _columns("numeric_column", numeric_column),
+        apart,
+        well_known,
     )
     if wanted.text and wanted.features:
         raise ValueError("give text_column or feature_columns, not both")

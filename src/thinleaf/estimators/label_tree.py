@@ -35,7 +35,11 @@ from thinleaf.estimators._base.storable import (
     json_parameters,
     plain_parameters,
 )
-from thinleaf.estimators._base.training_rows import check_labels, checked_training
+from thinleaf.estimators._base.training_rows import (
+    check_labels,
+    check_one_type,
+    checked_training,
+)
 from thinleaf.execution import executor_for
 from thinleaf.labeltree import fixed_trees as kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
@@ -320,6 +324,7 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
             return _Input(rows, labels, 1.0 / np.sqrt(square) if square > 0.0 else 1.0, None)
         for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit to rows
             self.__dict__.pop(name, None)
+        check_one_type(y)
         texts, labels = list(X), np.asarray(y)
         if labels.shape != (len(texts),):
             raise ValueError(f"there are {len(texts)} texts, but y has shape {labels.shape}")

@@ -20,13 +20,21 @@ from thinleaf._dtypes import AccumArray, AnyArray
 from thinleaf.arrays.rows import as_matrix
 from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.executors import EXECUTORS
-from thinleaf.estimators._base.held_out_texts import fit_model, learned_rejection, n_samples
+from thinleaf.estimators._base.held_out_texts import (
+    fit_model,
+    learned_rejection,
+    n_samples,
+    rejection_on,
+)
+from thinleaf.estimators._base.label_tree_files import classifier_of
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.storable import Trainable, build, described, plain
-from thinleaf.estimators._base.training_rows import check_labels
+from thinleaf.estimators._base.training_rows import check_labels, check_one_type
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
 from thinleaf.execution import ExecutorChoice
+from thinleaf.labeltree.frozen import FrozenLabelTree
+from thinleaf.labeltree.word_input import WordInput
 from thinleaf.model.explanation.names import FeatureNames
 from thinleaf.model.packing import WeightType
 from thinleaf.model.predictor import Predictor
@@ -38,7 +46,7 @@ from thinleaf.text.frozen import FrozenTextTree
 from thinleaf.text.inputs import Input, Texts, is_rows, text_list
 from thinleaf.text.predictor import StoredInput, WrappedPredictor
 from thinleaf.text.rejecting import RejectingPredictions
-from thinleaf.text.rejection import SECTION, Rejection
+from thinleaf.text.rejection import LEAST_ROWS, SECTION, Rejection
 
 FeatureChoice: TypeAlias = Literal["auto", "words", "chars", "both", "hashing"]
 
@@ -78,8 +86,8 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         Columns of numbers beside them, which are standardised.
     rejection : bool
         Whether to find out, by a second fit to four fifths of the texts, when not to answer: what
-        ``predict(…, reject=…)`` and :meth:`confidence` need. With fewer than about 250 texts, and
-        for label trees, it is not done.
+        ``predict(…, reject=…)`` and :meth:`confidence` need. With fewer than about 250 texts it is
+        not done.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; -1 is all cores.
@@ -177,16 +185,20 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
             raise ValueError(f"a label tree makes features of its own: leave out {made_elsewhere}")
         interrupted = fit_model(model, rows, labels, sample_weight)
         self.model_, self.input_, self.classes_ = model, made, model.classes_
-        self.rejection_ = None
-        if self.rejection and made is not None and not interrupted:
+        self.rejection_, self._no_rejection = None, type(self)._no_rejection
+        source = self._text_input
+        if self.rejection and source is not None and not interrupted:
             seed = seed_sequence(self.random_state)
-            self.rejection_ = learned_rejection(model, made, samples, labels, sample_weight, seed)
+            self.rejection_ = learned_rejection(model, source, samples, labels, sample_weight, seed)
         return self
 
     @available_if(_of_model("partial_fit"))  # type: ignore[untyped-decorator]
     @all_or_nothing
     def partial_fit(self, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
         """Learn some more texts with an online model, by the features that there are.
+
+        Features that learn nothing, hashes or those of an encoder, need no :meth:`fit` before. When
+        not to answer is no longer known afterwards: see :meth:`fit_rejection`.
 
         Parameters
         ----------
@@ -199,11 +211,47 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         -------
         self
         """
-        if not hasattr(self, "model_"):
-            raise ValueError("partial_fit needs features: call fit with some texts first")
-        rows = as_matrix(self._rows(X))
-        self.model_ = copy.deepcopy(self.model_).partial_fit(rows, np.asarray(y), classes)
-        self.classes_, self.rejection_ = self.model_.classes_, None
+        if hasattr(self, "model_"):
+            model, made = copy.deepcopy(self.model_), self.input_
+            rows = as_matrix(self._rows(X))
+        else:
+            self._validate_params()
+            model, samples = self._new_model(), self._samples(X)
+            made = self._input_that_learns_nothing(samples)
+            rows = as_matrix(made.rows(samples, self._n_threads))
+        model.partial_fit(rows, _labels(y, rows.shape[0]), classes)
+        self.model_, self.input_, self.classes_ = model, made, model.classes_
+        self.rejection_, self._no_rejection = None, _CHANGED
+        return self
+
+    def fit_rejection(self, X: Any, y: npt.ArrayLike) -> Self:
+        """Find out when not to answer, by labelled texts that the model has not learned.
+
+        :meth:`fit` does it by itself. This is for what was learned since, by :meth:`partial_fit`,
+        and for texts that are closer to those to come than the training texts are.
+
+        Parameters
+        ----------
+        X : sequence of str, or table
+        y : array-like of shape (n_texts,)
+            Labels; some may be of classes that the model does not know.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        samples, source = self._samples(X), self._text_input
+        if source is None:
+            raise ValueError("the model was fitted to rows: when to reject is told by texts")
+        labels = _labels(y, n_samples(samples))
+        seed = seed_sequence(self.random_state)
+        found = rejection_on(self.model_, source, samples, labels, seed)
+        if found is None:
+            raise ValueError(
+                f"there must be {LEAST_ROWS} or more texts with known terms, to tell when to reject"
+            )
+        self.rejection_ = found
         return self
 
     def _new_model(self) -> Any:
@@ -242,6 +290,18 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         if not texts or len({*texts, *numeric}) < len(texts) + len(numeric):
             raise ValueError("text_columns and numeric_columns must be names, each of them once")
         return Columns.fit(samples, texts, numeric, lambda column: self._of_texts(column, labels))
+
+    def _input_that_learns_nothing(self, samples: Any) -> Input:
+        """Return what makes rows, before anything was learned."""
+        features = self.features
+        hashing = isinstance(features, TextFeatures) and features.kind == "hashing"
+        learns = features != "hashing" if isinstance(features, str) else not callable(features)
+        if (learns and not hashing) or self.numeric_columns:
+            raise ValueError(
+                "partial_fit needs features: call fit with some texts first, or set "
+                "features='hashing' or an encoder, without numeric_columns, which learn nothing"
+            )
+        return self._learned_input(samples, np.empty(0))
 
     def _of_texts(self, texts: list[str], labels: AnyArray) -> Input:
         features = self.features
@@ -292,7 +352,8 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
     @property
     def _text_input(self) -> Input | None:
         check_is_fitted(self)
-        return self.input_
+        words = getattr(self.model_, "features_", None)  # of a label tree
+        return self.input_ if words is None else WordInput(words)
 
     @property
     def _found_rejection(self) -> Rejection | None:
@@ -348,11 +409,12 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
     def _with_texts(self, model: Any) -> Any:
         """Return a frozen model that takes texts."""
         made = self.input_
-        if made is None:
-            return model
-        sections = model.sections | {made.kind: made.section()}
+        sections = model.sections
         if self.rejection_ is not None:
             sections[SECTION] = self.rejection_.section()
+        if made is None:
+            return model.replaced(sections=sections)
+        sections[made.kind] = made.section()
         arguments = model._arguments() | {"sections": sections}
         source = StoredInput(sections, model.n_features, made)
         return FrozenTextTree(
@@ -367,15 +429,14 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         path : path-like
         trainable : bool
             Also write what :func:`thinleaf.load_estimator` needs to give this object back. The file
-            of a label tree always has it, and gives a :class:`LabelTreeClassifier` back.
+            of a label tree always has it.
         """
         check_is_fitted(self)
-        if self.input_ is None:
-            self._freezable().save(path)
-        else:
-            super().save(path, trainable=trainable)
+        super().save(path, trainable=trainable or self.input_ is None)
 
     def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        if self.input_ is None:  # the file of a label tree has all of it
+            return {}, {}
         arrays, fitted = self._freezable()._stored()
         values = {name: plain(value) for name, value in fitted.items()}
         return arrays, {"model": described(self.model_), "fitted": values}
@@ -388,11 +449,13 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
             features["text_features"]["ngram_range"] = list(parameters["features"].ngram_range)
         elif not isinstance(features, str):
             features = {"encoder": True}
-        lists = {
+        lists: dict[str, Any] = {
             name: list(parameters[name])
             for name in ("text_columns", "numeric_columns")
             if isinstance(parameters[name], tuple)
         }
+        if isinstance(parameters["model"], LabelTreeClassifier):
+            lists["model"] = None  # what the file of a label tree says itself
         return parameters | {"features": features} | lists
 
     @classmethod
@@ -409,6 +472,9 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
     def _restore(
         self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: Any
     ) -> None:
+        if isinstance(model, FrozenLabelTree):
+            self._restore_label_tree(fitted, model)
+            return
         if type(fitted) is not dict or set(fitted) != {"model", "fitted"}:
             raise ValueError("unknown fitted attributes")
         if not isinstance(model, FrozenTextTree):
@@ -423,6 +489,14 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         if self.features is _absent_encoder and encoder is not None:
             self.features = encoder
 
+    def _restore_label_tree(self, fitted: Mapping[str, Any], model: FrozenLabelTree) -> None:
+        if fitted or self.model is not None or model.words is None:
+            raise ValueError("the label tree is not that of a classifier of texts")
+        inner = classifier_of(model)
+        self.model = clone(inner)
+        self.model_, self.input_, self.classes_ = inner, None, inner.classes_
+        self.rejection_ = model.rejection
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
@@ -434,6 +508,12 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         return tags
 
 
+_CHANGED = (
+    "partial_fit has changed it since; call fit_rejection with labelled texts that it has not "
+    "learned, or fit it again"
+)
+
+
 def _absent_encoder(texts: list[str]) -> Any:
     """Stand for an encoder that a file could not hold."""
     raise ValueError("a model file holds no encoder: set_params(features=encoder), then fit")
@@ -442,7 +522,9 @@ def _absent_encoder(texts: list[str]) -> Any:
 def _labels(y: Any, n_texts: int) -> AnyArray:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    labels = np.asarray(y.to_pylist() if hasattr(y, "to_pylist") else y)
+    y = y.to_pylist() if hasattr(y, "to_pylist") else y
+    check_one_type(y)
+    labels = np.asarray(y)
     if labels.shape != (n_texts,):
         raise ValueError(
             f"there must be one label a text: there are {n_texts} texts, but y has shape "

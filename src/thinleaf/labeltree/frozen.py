@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.predictor import LabelTreePredictor
 from thinleaf.labeltree.statistics import NodeQuality
 from thinleaf.labeltree.word_features import WordFeatures, text_list
+from thinleaf.labeltree.word_input import WordInput
 from thinleaf.model.file_parts import (
     LABEL_TREE_FORMAT,
     Section,
@@ -29,6 +31,8 @@ from thinleaf.model.file_parts import (
 )
 from thinleaf.model.frozen import FrozenModel
 from thinleaf.model.model_file import check_version, other_sections, write_model
+from thinleaf.text.rejecting import RejectingPredictions
+from thinleaf.text.rejection import Rejection, stored_rejection
 
 CLASSIFIER = "LabelTreeClassifier"
 
@@ -42,11 +46,12 @@ class Training(NamedTuple):
     class_count: OffsetArray
 
 
-class FrozenLabelTree(FrozenModel):
+class FrozenLabelTree(RejectingPredictions, FrozenModel):
     """A label tree that predicts, and does nothing else.
 
     Made by :meth:`LabelTreeClassifier.freeze` or :func:`thinleaf.load`. It takes rows, or if it was
-    trained on texts, lists of strings.
+    trained on texts, lists of strings. It knows when not to answer if it was trained in a
+    :class:`thinleaf.TextClassifier`.
 
     Parameters
     ----------
@@ -98,6 +103,19 @@ class FrozenLabelTree(FrozenModel):
     def words(self) -> WordFeatures | None:
         """The terms of texts, if the model takes texts."""
         return self._predictor.words
+
+    @cached_property
+    def _text_input(self) -> WordInput | None:
+        return None if self.words is None else WordInput(self.words)
+
+    @property
+    def _found_rejection(self) -> Rejection | None:
+        return self.rejection
+
+    @cached_property
+    def rejection(self) -> Rejection | None:
+        """When not to answer, or None if the file does not say."""
+        return stored_rejection(self._sections)
 
     @property
     def training(self) -> Training:

@@ -102,6 +102,16 @@ class WordFeatures:
         """
         return self._rows(*_hashes(texts))
 
+    def known_words(self, texts: Iterable[str]) -> tuple[OffsetArray, OffsetArray]:
+        """Return how many words of each text are terms, and how many it has."""
+        hashes, text_ptr = _hashes(texts)
+        indptr: IndexArray = np.zeros(text_ptr.size, dtype=INDEX)
+        indices: IndexArray = np.empty(hashes.size, dtype=INDEX)
+        kernels.find_terms(
+            hashes, text_ptr, 1, self.n_buckets, self.keys, self.ids, indptr, indices
+        )
+        return np.diff(indptr).astype(OFFSET), np.diff(text_ptr)
+
     def _learn(self, hashes: AnyArray, text_ptr: OffsetArray) -> None:
         keys = np.zeros(_FIRST_TABLE, dtype=np.uint64)
         counts: OffsetArray = np.zeros(_FIRST_TABLE, dtype=OFFSET)

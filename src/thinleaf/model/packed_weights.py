@@ -6,6 +6,7 @@ import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.ragged import ranges
+from thinleaf.model.narrow import features_between, row_offsets
 from thinleaf.model.packing import PackedTree
 
 
@@ -61,13 +62,14 @@ def leaf_weights(packed: PackedTree, leaf: int, features: IndexArray) -> AccumAr
         if block < block_end:  # over all features
             weights[:] = packed.block[block:block_end].reshape(-1, k)[features]
     else:
-        at, found = _places(packed.feat_idx[begin:end], features)
+        at, found = _places(features_between(packed, leaf, leaf + 1), features)
         if block < block_end:
             weights[found] = packed.block[block:block_end].reshape(-1, k)[at[found]]
         else:
             rows = np.flatnonzero(found)
-            start = packed.row_ptr[begin + at[rows]]
-            sizes = packed.row_ptr[begin + at[rows] + 1] - start
+            ptr = row_offsets(packed, begin, end)
+            start = ptr[at[rows]]
+            sizes = ptr[at[rows] + 1] - start
             entries = ranges(start, sizes)
             weights[np.repeat(rows, sizes), packed.slot[entries]] = packed.entry[entries]
     if packed.weights == "int8":

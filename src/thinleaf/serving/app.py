@@ -58,6 +58,7 @@ def create_app(
     watch: float = 1.0,
     beam: int | None = None,
     temperature: float | None = None,
+    encoder: Any = None,
 ) -> Starlette:
     """Return an ASGI app that answers with the model of a file.
 
@@ -85,6 +86,8 @@ def create_app(
         Seconds between looks at the file; 0 for none.
     beam, temperature : int, float, optional
         Of the model, instead of its own.
+    encoder : callable, optional
+        What makes rows of texts, if the model was trained with one.
 
     Raises
     ------
@@ -101,7 +104,7 @@ def create_app(
         raise ValueError(f"watch must be 0 or a number of seconds, got {watch!r}")
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads!r}")
-    service = Service(Slot(path, limits, beam, temperature), limits, threads, watch)
+    service = Service(Slot(path, limits, beam, temperature, encoder), limits, threads, watch)
     app = Starlette(
         routes=[
             Route("/predict", service.predict, methods=["POST"]),

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from thinleaf.serving.answer import Answerer, answer
 from thinleaf.serving.limits import Limits
@@ -60,6 +61,8 @@ class Slot:
     limits : Limits
     beam, temperature : int, float, optional
         Of every model that is loaded.
+    encoder : callable, optional
+        What makes rows of texts, if the models are trained with one.
 
     Raises
     ------
@@ -73,9 +76,11 @@ class Slot:
         limits: Limits,
         beam: int | None = None,
         temperature: float | None = None,
+        encoder: Any = None,
     ) -> None:
         self.path = os.fspath(path)
         self._limits, self._beam, self._temperature = limits, beam, temperature
+        self._encoder = encoder
         self._lock = threading.Lock()
         self.n_reloads = self.n_failures = 0
         self.failure: str | None = None
@@ -132,7 +137,7 @@ class Slot:
             started = time.perf_counter()
             before = signature(self.path)
             version = _digest(self.path)
-            model, recipe = open_model(self.path, self._beam, self._temperature)
+            model, recipe = open_model(self.path, self._beam, self._temperature, self._encoder)
             if hasattr(model, "check"):
                 model.check()
             if signature(self.path) == before:

@@ -94,7 +94,8 @@ class Encoded(Input):
         if self.encoder is None:
             raise ValueError(
                 f"the model takes texts by the encoder {self.name!r}, which no model file holds: "
-                "attach it with load(path, encoder=…) or with_encoder(…), or give rows of it"
+                "attach it with load(path, encoder=…) or with_encoder(…), on the command line with "
+                "--encoder DIR, or give rows of it"
             )
         if not texts:
             return np.empty((0, self.n_features), dtype=PARAM)

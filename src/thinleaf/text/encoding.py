@@ -41,14 +41,23 @@ def all_encoded(texts: Sequence[str]) -> tuple[bytes, OffsetArray]:
     ValueError
         If one of them has 2 GB.
     """
+    whole = "".join(texts)
+    if whole.isascii():  # then lower case does not depend on what is beside a character
+        sizes = np.fromiter(map(len, texts), dtype=OFFSET, count=len(texts))
+        _check_sizes(sizes)
+        return whole.lower().encode(), offsets(sizes)
     try:
         parts = [text.lower().encode() for text in texts]
     except UnicodeEncodeError:
         parts = [text.lower().encode("utf-8", "surrogatepass") for text in texts]
     sizes = np.fromiter(map(len, parts), dtype=OFFSET, count=len(parts))
+    _check_sizes(sizes)
+    return b"".join(parts), offsets(sizes)
+
+
+def _check_sizes(sizes: OffsetArray) -> None:
     if sizes.size and sizes.max() > _MAX_BYTES:
         raise ValueError(f"text {int(sizes.argmax())} has more than {_MAX_BYTES} bytes")
-    return b"".join(parts), offsets(sizes)
 
 
 def kinds_in(content: bytes) -> AnyArray:

@@ -10,6 +10,7 @@ built from it. Files themselves are for ``persist``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
@@ -194,6 +195,19 @@ class TextFeatures:
         """What reads texts; another one after the next fit."""
         return self._reader or self._fail()
 
+    def reader_of_known_terms(self) -> Reader | None:
+        """Return what finds the shortest sequences of words that may be features, or None.
+
+        Where characters alone are features, it finds the longest sequences of them; hashes say
+        nothing of what is known.
+        """
+        if self.kind == "hashing":
+            return None
+        vocabulary = self._vocabulary or self._fail()
+        if self.kind == "chars":
+            return Reader(None, (self.char_range[1],) * 2, vocabulary)
+        return Reader((self.ngram_range[0],) * 2, None, vocabulary)
+
     @property
     def n_features(self) -> int:
         """The number of columns of transformed texts."""
@@ -284,9 +298,9 @@ class TextFeatures:
             self._set(self._vocabulary)
 
     def _fail(self) -> NoReturn:
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError("this TextFeatures has not learned its terms yet: call fit first")
+        # by its name: what predicts, and may reach this module, knows no scikit-learn
+        error: type[ValueError] = import_module("sklearn.exceptions").NotFittedError
+        raise error("this TextFeatures has not learned its terms yet: call fit first")
 
     def _blocks(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         """Return which sequences of words and of characters there are."""

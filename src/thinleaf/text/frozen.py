@@ -11,14 +11,13 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from thinleaf._dtypes import AnyArray
-from thinleaf.arrays.files import ModelFileError
 from thinleaf.arrays.rows import Rows
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import PackedTree
-from thinleaf.text.inputs import Input, is_rows
+from thinleaf.text.inputs import Input, is_rows, text_list
 from thinleaf.text.predictor import StoredInput, TextPredictor
-from thinleaf.text.rejecting import RejectingPredictions
-from thinleaf.text.rejection import SECTION, Rejection
+from thinleaf.text.rejecting import RejectingPredictions, check_precision
+from thinleaf.text.rejection import Rejection, stored_rejection
 
 
 class FrozenTextTree(RejectingPredictions, FrozenTree):
@@ -82,12 +81,7 @@ class FrozenTextTree(RejectingPredictions, FrozenTree):
     @cached_property
     def rejection(self) -> Rejection | None:
         """When not to answer, or None if the file does not say."""
-        if SECTION not in self._sections:
-            return None
-        try:
-            return Rejection.from_section(self._sections[SECTION])
-        except (ValueError, TypeError, KeyError) as error:
-            raise ModelFileError(f"the model file is damaged: {error}") from error
+        return stored_rejection(self._sections)
 
     def with_encoder(self, encoder: Any) -> Self:
         """Return the same model with the encoder that it was trained with.
@@ -113,6 +107,20 @@ class FrozenTextTree(RejectingPredictions, FrozenTree):
     def __repr__(self) -> str:
         """Return the shape in one line."""
         return super().__repr__().replace("FrozenTree", type(self).__name__, 1)
+
+    def _labels(self, X: Any, n_jobs: int | None) -> AnyArray:
+        direct = None if is_rows(X) else self._predictor.direct
+        if direct is None:
+            return super()._labels(X, n_jobs)
+        return self._predictor.labels[direct.many(text_list(X), self._threads(n_jobs))]
+
+    def _label_or_none(self, x: Any, reject: float) -> Any:
+        direct = self._predictor.direct if type(x) is str else None
+        if direct is None or not direct.knows_terms:
+            return super()._label_or_none(x, reject)
+        check_precision(reject)
+        class_id = direct.sure(x, self._known_rejection(), reject)
+        return None if class_id < 0 else self._predictor.label_list[class_id]
 
     def _rows(self, X: Any) -> Rows:
         return self._rows_in(X, None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, AccumArray
+from thinleaf.text.encoding import all_encoded
+from thinleaf.text.kernels.known import known_of_texts
 
 if TYPE_CHECKING:
     from thinleaf.text.features import TextFeatures
@@ -44,26 +45,16 @@ class KnownTerms:
     """
 
     def __init__(self, features: TextFeatures) -> None:
-        self._terms: frozenset[str] | None = None
-        if features.kind == "hashing":
-            return
-        self._split: Callable[[str, int], list[str]]
-        if features.kind == "chars":
-            self._length, self._split = features.char_range[1], _characters
-        else:
-            self._length, self._split = features.ngram_range[0], _words
-        self._terms = frozenset(features.feature_names())
+        self._reader = features.reader_of_known_terms()
 
     def evidence(self, texts: list[str]) -> Evidence:
         """Return what is known of each text; if terms are hashed, that is all."""
-        if self._terms is None:
+        if self._reader is None:
             return all_known(texts)
+        joined, text_ptr = all_encoded(texts)
         n_known, n_terms = np.empty((2, len(texts)), dtype=ACCUM)
-        is_known = self._terms.__contains__
-        for i, text in enumerate(texts):
-            terms = self._split(text.lower(), self._length)
-            n_terms[i] = len(terms)
-            n_known[i] = sum(map(is_known, terms))
+        content = np.frombuffer(joined, dtype=np.uint8)
+        known_of_texts(self._reader.table_for(joined), content, text_ptr, n_known, n_terms)
         return Evidence(n_known, n_terms)
 
 
@@ -71,19 +62,3 @@ def all_known(texts: list[str]) -> Evidence:
     """Return that every word of texts is known: where features are not terms."""
     n_words = np.array([len(_WORDS.findall(text)) for text in texts], dtype=ACCUM)
     return Evidence(n_words, n_words)
-
-
-def _words(text: str, length: int) -> list[str]:
-    words: list[str] = _WORDS.findall(text)
-    if length == 1:
-        return words
-    return [" ".join(words[end - length : end]) for end in range(length, len(words) + 1)]
-
-
-def _characters(text: str, length: int) -> list[str]:
-    terms = []
-    for word in text.split():
-        padded = f" {word} "
-        last = max(len(padded) - length, 0)
-        terms += [padded[start : start + length] for start in range(last + 1)]
-    return terms

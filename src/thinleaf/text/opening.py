@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thinleaf.model.model_file import load
 from thinleaf.text.recipe import Recipe
@@ -17,7 +17,10 @@ COPIED = 1 << 28
 
 
 def open_model(
-    path: str | os.PathLike[str], beam: int | None = None, temperature: float | None = None
+    path: str | os.PathLike[str],
+    beam: int | None = None,
+    temperature: float | None = None,
+    encoder: Any = None,
 ) -> tuple[FrozenModel, Recipe]:
     """Return a model, with another beam if one is given, and how it reads data.
 
@@ -28,15 +31,18 @@ def open_model(
         Paths that a row takes; the default is the model's.
     temperature : float, optional
         What routers' scores are divided by; the default is the model's.
+    encoder : callable, optional
+        What makes rows of texts, if the model was trained with one.
 
     Raises
     ------
     ModelFileError
         If the file is damaged, or is none of ours.
     ValueError
-        If the model has no beam.
+        If the model has no beam, or takes no encoder or another one.
     """
-    model: FrozenModel = load(path, mapped=Path(path).stat().st_size > COPIED)
+    mapped = Path(path).stat().st_size > COPIED
+    model: FrozenModel = load(path, mapped=mapped, encoder=encoder)
     recipe = Recipe.of_model(model)
     if beam is not None or temperature is not None:
         if not hasattr(model, "with_beam"):

@@ -82,11 +82,19 @@ class TextPredictor(PackedPredictor):
         return _checked(x), values
 
     @cached_property
-    def _class_of(self) -> Callable[[str], int]:
-        """What takes a text to its class, in one compiled call where that is possible."""
+    def direct(self) -> TextToClass | None:
+        """What takes texts to classes in one compiled call, where that is possible."""
         made = self.source.input
-        if isinstance(made, Texts):
-            return TextToClass(made.features, weakref.proxy(self))
+        if not isinstance(made, Texts):
+            return None
+        return TextToClass(made.features, weakref.proxy(self))
+
+    @cached_property
+    def _class_of(self) -> Callable[[str], int]:
+        """What takes a text to its class."""
+        made = self.source.input
+        if self.direct is not None:
+            return self.direct
         one, answer = made.one, super().top_class_one
         return lambda text: answer(*one(text))
 

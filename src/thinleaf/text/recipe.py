@@ -31,6 +31,7 @@ from thinleaf.datasets.formats import (
 from thinleaf.datasets.lines import Source
 from thinleaf.model.file_parts import TEXT_SECTIONS, Section
 from thinleaf.model.frozen import FrozenModel
+from thinleaf.text.columns import Columns
 from thinleaf.text.frozen import FrozenTextTree
 from thinleaf.text.inputs import Input, Texts
 
@@ -163,9 +164,13 @@ class Recipe:
         takes_texts = self._takes_texts
         found = format_of_source(source) if format is None else format
         given: dict[str, Any] = {"format": format or "auto", "check_lines": format is None}
-        if own is None:
+        if self._columns is not None:
+            given |= self._apart(text_column) | {"format": found or "auto"}
+        elif own is None:
             if takes_texts and text_column is None:
                 given["default_format"] = "tsv"  # a line without a tab is a text
+                if isinstance(self.input, Columns):
+                    given |= {"text_column": list(self.input.texts), "well_known": True}
         elif own.format in TABLE_FORMATS:
             _check_format(own, found)
             given |= _remembered(own, text_column is not None) | {"format": found or "auto"}
@@ -193,13 +198,48 @@ class Recipe:
         if self.raw:
             return np.array(examples.texts, dtype=object)
         if self.input is not None:
-            X: sp.csr_matrix | AnyArray = as_matrix(self.input.rows(examples.texts))
+            X: sp.csr_matrix | AnyArray = as_matrix(self.input.rows(self.samples(examples)))
             return X
         if self.text is None:
             raise ValueError(
                 "the model takes rows of features (LIBSVM or VW), but the file has texts"
             )
         return self.text.transform(examples.texts)
+
+    def samples(self, examples: Examples) -> Any:
+        """Return examples as users have them: texts, or columns; None if they are rows."""
+        if isinstance(examples, FeatureRows):
+            return None
+        if self._columns is None:
+            return examples.texts
+        cells = [] if examples.columns is None else examples.columns.values()
+        return dict(zip([*self._columns.texts, *self._columns.numeric], cells, strict=True))
+
+    @property
+    def _columns(self) -> Columns | None:
+        """What takes several columns, or None where a text is all."""
+        made = self.input
+        return made if isinstance(made, Columns) and made.lone is None else None
+
+    def _apart(self, text_column: Column | Sequence[Column] | None) -> dict[str, Any]:
+        """Return how a model of several columns reads a file: by their names."""
+        made, own = self._columns, self.layout
+        assert made is not None
+        texts: list[Any] = list(made.texts)
+        if text_column is not None:
+            one = isinstance(text_column, str | int)
+            given: list[Any] = [text_column] if one else list(text_column)  # type: ignore
+            if len(given) != len(texts):
+                names = ", ".join(map(repr, texts))
+                raise ValueError(
+                    f"the model takes {len(texts)} columns of texts, {names}, but --text-column "
+                    f"(in Python, text_column) names {len(given)}: name each, in this order"
+                )
+            texts = given
+        known: dict[str, Any] = {} if own is None else {"label_column": own.label_column}
+        if own is not None and own.format in TABLE_FORMATS:
+            known["header"] = own.header
+        return known | {"text_column": texts, "numeric_column": made.numeric, "apart": True}
 
     def feature_name(self, feature: int) -> str:
         """Return what a feature is called in data files, or the term that it stands for."""
@@ -235,6 +275,7 @@ def _remembered(own: Layout, others: bool) -> dict[str, Any]:
         "feature_columns": own.feature_columns,
         "header": own.header,
         "default_format": default,
+        "well_known": own.header and own.has_texts,
     }
 
 

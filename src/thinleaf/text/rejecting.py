@@ -18,6 +18,9 @@ from thinleaf.text.rejection import Rejection, signs
 class RejectingPredictions(Predictions):
     """Predictions of texts, of which those that are not sure enough may be left out."""
 
+    _no_rejection = "train a TextClassifier with rejection=True on a few hundred texts or more"
+    """What to do where it is not known when to reject."""
+
     if TYPE_CHECKING:
 
         @property
@@ -56,12 +59,16 @@ class RejectingPredictions(Predictions):
             With ``reject``, and without ``reject_label``, of objects.
         """
         if reject is None:
-            return super().predict(X, n_jobs=n_jobs)
+            return self._labels(X, n_jobs)
         rows, rejected = self._rejected(X, reject, n_jobs)
         predictor = self._predictor
         labels = predictor.labels[predictor.top_class(rows, self._threads(n_jobs))].astype(object)
         labels[rejected] = reject_label
         return labels if reject_label is None else np.array(labels.tolist())
+
+    def _labels(self, X: Any, n_jobs: int | None) -> AnyArray:
+        """Return the label of each text, whether it is sure or not."""
+        return super().predict(X, n_jobs=n_jobs)
 
     def rejects(self, X: Any, reject: float, *, n_jobs: int | None = None) -> BoolArray:
         """Return which texts ``predict(X, reject=reject)`` leaves without a label.
@@ -100,8 +107,12 @@ class RejectingPredictions(Predictions):
             return predictor.label_list[predictor.top_class_one(x, values)]
         if not isinstance(x, str | Mapping):
             raise ValueError("reject is for texts: of rows it is not known which terms are unknown")
-        label = self.predict([x], reject=reject)[0]
+        label = self._label_or_none(x, reject)
         return reject_label if label is None else label
+
+    def _label_or_none(self, x: Any, reject: float) -> Any:
+        """Return the label of one sample, or None if it is rejected."""
+        return self.predict([x], reject=reject)[0]
 
     def confidence(self, X: Any, *, n_jobs: int | None = None) -> AccumArray:
         """Return how likely the predicted label of each text is right.
@@ -148,10 +159,7 @@ class RejectingPredictions(Predictions):
     def _known_rejection(self) -> Rejection:
         found = self._found_rejection
         if found is None:
-            raise ValueError(
-                "the model does not know when to reject: train a TextClassifier with "
-                "rejection=True on a few hundred rows or more; label trees do not reject"
-            )
+            raise ValueError(f"the model does not know when to reject: {self._no_rejection}")
         return found
 
 

@@ -8,15 +8,21 @@ higher one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, AccumArray, AnyArray, BoolArray
+from thinleaf._dtypes import ACCUM, OFFSET, AccumArray, AnyArray, BoolArray, OffsetArray
 from thinleaf.arrays.checks import require
+from thinleaf.arrays.files import ModelFileError
 from thinleaf.model.file_parts import Section
 from thinleaf.model.predictor import Predictor
+from thinleaf.text.kernels.sureness import ARRAYS as _ARRAYS
+from thinleaf.text.kernels.sureness import LEAST as _LEAST
+from thinleaf.text.kernels.sureness import judged_rows, signs_of_rows
 from thinleaf.text.known_terms import Evidence
 
 VERSION = 1
@@ -25,7 +31,6 @@ LEAST_ROWS = 50
 """Held-out rows from which anything can be said."""
 
 _DIRECTIONS = np.array([1.0, -1.0, -1.0, -1.0, -1.0])
-_LEAST = 1e-6
 _MORE_LIKELY_WRONG = 0.5
 _NONSENSE_WEIGHT = 0.1
 """Weight of texts that were made up, for each row that was held out."""
@@ -53,27 +58,13 @@ def signs(predictor: Predictor, rows: Any, known: Evidence, n_jobs: int = 1) -> 
         known terms.
     """
     ids, top = predictor.top_k(rows, 1, n_jobs)
-    return _signs(top[:, 0], _outside(predictor, rows, ids[:, 0], top[:, 0], n_jobs), known)
-
-
-def _outside(
-    predictor: Predictor, rows: Any, ids: AnyArray, top: AccumArray, n_jobs: int
-) -> AccumArray:
-    """Return the mass outside leaves: what makes a label less probable than its leaf says."""
-    alone = predictor.probability_of(rows, ids, False, n_jobs)
-    return np.where(alone > 0.0, 1.0 - top / np.maximum(alone, 1e-300), 1.0)
-
-
-def _signs(top: AccumArray, outside: AccumArray, known: Evidence) -> AccumArray:
-    p = np.clip(top, _LEAST, 1.0 - _LEAST)
-    n_unknown = known.n_terms - known.n_known
-    return np.column_stack([
-        np.log(p / (1.0 - p)),
-        np.log(np.clip(outside, _LEAST, 1.0)),
-        n_unknown / np.maximum(known.n_terms, 1.0),
-        np.log1p(n_unknown),
-        1.0 / (1.0 + known.n_known),
-    ])  # fmt: skip
+    # what makes a label less probable than its leaf says is the mass outside leaves
+    alone = predictor.probability_of(rows, np.ascontiguousarray(ids[:, 0]), False, n_jobs)
+    S = np.empty((len(top), _DIRECTIONS.size), dtype=ACCUM)
+    figures = (top[:, 0], alone, known.n_known, known.n_terms)
+    p, inside, n_known, n_terms = (np.ascontiguousarray(one, dtype=ACCUM) for one in figures)
+    signs_of_rows(p, inside, n_known, n_terms, S)
+    return S
 
 
 @dataclass(frozen=True)
@@ -129,15 +120,24 @@ class Rejection:
         knots = np.unique(np.linspace(0, scores.size - 1, _KNOTS).astype(int))
         return cls(weights, scores[knots], probability[knots], precision[knots], len(S))
 
-    def score(self, S: AccumArray) -> AccumArray:
-        """Return the scores of signs."""
-        scores: AccumArray = S @ self.weights[:-1] + self.weights[-1]
-        return scores
+    @cached_property
+    def table(self) -> OffsetArray:
+        """What kernels take: the number of knots, and the addresses of arrays kept here."""
+        addresses = [getattr(self, name).__array_interface__["data"][0] for name in _ARRAYS]
+        return np.array([self.scores.size, *addresses], dtype=OFFSET)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without addresses, which are those of this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "table"}
+
+    def _judged(self, S: AccumArray) -> tuple[AccumArray, AccumArray]:
+        probability, precision = np.empty((2, len(S)), dtype=ACCUM)
+        judged_rows(self.table, np.ascontiguousarray(S, dtype=ACCUM), probability, precision)
+        return probability, precision
 
     def confidence(self, S: AccumArray, known: Evidence) -> AccumArray:
         """Return how likely labels are right; 0 for texts without a known term."""
-        p = np.interp(self.score(S), self.scores, self.probability)
-        return np.where(known.n_known > 0.0, p, 0.0)
+        return np.where(known.n_known > 0.0, self._judged(S)[0], 0.0)
 
     def answers(self, S: AccumArray, known: Evidence, precision: float) -> BoolArray:
         """Return which texts to answer, so that so many of the answers are right.
@@ -145,8 +145,16 @@ class Rejection:
         Those are all from the lowest score on that has this precision on held-out rows. An answer
         that is more likely wrong than right, or to a text without any known term, is never given.
         """
-        of_all_above = np.interp(self.score(S), self.scores, self.precision)
-        return (of_all_above >= precision) & (self.confidence(S, known) >= _MORE_LIKELY_WRONG)
+        probability, of_all_above = self._judged(S)
+        sure = (of_all_above >= precision) & (probability >= _MORE_LIKELY_WRONG)
+        return sure & (known.n_known > 0.0)
+
+    def answers_one(
+        self, probability: float, of_all_above: float, n_known: int, precision: float
+    ) -> bool:
+        """Return whether to answer one text, of which kernels have judged the signs."""
+        sure = of_all_above >= precision and probability >= _MORE_LIKELY_WRONG
+        return sure and n_known > 0
 
     def section(self) -> Section:
         """Return what a model file holds of it."""
@@ -169,10 +177,24 @@ class Rejection:
             rises = name == "weights" or bool(np.all(np.diff(arrays[name]) >= 0.0))
             require(rises, f"rejection: {name} must not fall")
         require(size[0] > 0, "rejection: empty tables")
-        return cls(**{name: arrays[name] for name in _ARRAYS}, n_rows=metadata["rows"])
+        own = {name: np.array(arrays[name]) for name in _ARRAYS}
+        return cls(**own, n_rows=metadata["rows"])
 
 
-_ARRAYS = ("weights", "scores", "probability", "precision")
+def stored_rejection(sections: Mapping[str, Section]) -> Rejection | None:
+    """Return when not to answer, or None if a model file does not say.
+
+    Raises
+    ------
+    ModelFileError
+        If what it says is damaged.
+    """
+    if SECTION not in sections:
+        return None
+    try:
+        return Rejection.from_section(sections[SECTION])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"the model file is damaged: {error}") from error
 
 
 def _signed_logistic(S: AccumArray, target: BoolArray, weight: AccumArray) -> AccumArray:

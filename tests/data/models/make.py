@@ -1,15 +1,16 @@
 """Make the model files of this directory, and ``expected.json`` with what they say.
 
 They are of format version 1, the forest of version 2, the one with a temperature of version 3, the
-narrow one of version 4, and stay as they are: later versions must read them, too. Run this only to
-add files, ``python -m tests.data.models.make``; one that exists is not made again.
+narrow one of version 4, and one of columns has sections of texts, rejection and input (version 2 of
+that). They stay as they are: later versions must read them, too. Run this only to add files,
+``python -m tests.data.models.make``; one that exists is not made again.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,12 +18,15 @@ import scipy.sparse as sp
 from tests.estimator_cases import problem, quick
 from tests.frozen_cases import backoff_of, frozen, frozen_forest, labels_of
 from tests.strategies import random_tree, rich_tree
-from thinleaf import FrozenTree, load
+from tests.text_cases import made_texts
+from thinleaf import FrozenTextTree, FrozenTree, SoftmaxTreeClassifier, TextClassifier, load
+from thinleaf.datasets import Layout
 from thinleaf.model.file_parts import Section
 from thinleaf.model.narrow import narrowed
 from thinleaf.model.quantization import quantize
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.text.features import TextFeatures
+from thinleaf.text.recipe import Recipe
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected.json"
@@ -53,6 +57,42 @@ def said(model: FrozenTree) -> dict[str, Any]:
     }
 
 
+def table_for(model: FrozenTree) -> dict[str, list[Any]]:
+    """Return the samples that a model of columns is asked for."""
+    made = model.input  # type: ignore[attr-defined]
+    texts = ["please block my lost card", "the flight abroad", "zz qq", "", "Ünïcode loan — RATE"]
+    columns: dict[str, list[Any]] = {
+        name: texts[i:] + texts[:i] for i, name in enumerate(made.texts)
+    }
+    return columns | {name: [1.5, -2.0, 0.0, 1e6, 40.0] for name in made.numeric}
+
+
+def said_of_texts(model: FrozenTree) -> dict[str, Any]:
+    """Return what a model of columns says of samples."""
+    table, own = table_for(model), cast("FrozenTextTree", model)
+    return {
+        "texts": own.predict(table).tolist(),
+        "rejected": own.rejects(table, 0.5).tolist(),
+        "input": own.sections["input"].metadata,
+    }
+
+
+def columns_model() -> FrozenTextTree:
+    """Return a model of two columns of texts and one of numbers, with all sections it may have."""
+    texts, labels = made_texts(300)
+    X = {"title": texts, "body": texts[::-1], "price": list(range(300))}
+    clf = TextClassifier(
+        SoftmaxTreeClassifier(depth=2, leaf_classes=3, max_sweeps=2),
+        TextFeatures("both", max_features=30),
+        text_columns=["title", "body"],
+        numeric_columns=["price"],
+        random_state=0,
+    ).fit(X, labels)
+    layout = Layout("csv", text_column=("title", "body"), label_column="topic")
+    model: FrozenTextTree = clf.freeze().with_sections(**Recipe(0, layout).sections())
+    return model
+
+
 def models() -> dict[str, FrozenTree]:
     """Return models of every layout, type of weights and kind of labels."""
     trees = [rich_tree(np.random.default_rng(seed), 8, 16) for seed in range(4)]
@@ -79,6 +119,7 @@ def models() -> dict[str, FrozenTree]:
         "forest": frozen_forest(trees[:3], backoffs[:3], sparse=True, weights="int8"),
         "narrow": narrow(frozen(trees[2], sparse=True, backoff=backoffs[2], beam=2)),
         "temperature": frozen(trees[1], backoff=backoffs[1]).with_beam(3, temperature=2.5),
+        "columns": columns_model(),
     }  # fmt: skip
 
 
@@ -104,6 +145,8 @@ def main() -> None:
         if not path.exists():
             save(path)
             expected[name] = said(load(path))
+            if name == "columns":
+                expected[name] |= said_of_texts(load(path))
     EXPECTED.write_text(json.dumps(expected, indent=1) + "\n", encoding="utf-8")
 
 

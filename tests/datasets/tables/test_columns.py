@@ -88,7 +88,7 @@ def test_two_columns_are_told_by_what_is_in_them():
         (["title", "description", "label"], {}, "texts could be in 'title' or 'description'"),
         (["a", "b", "c"], {}, "which of columns 'a', 'b', 'c' has the texts .*--text-column"),
         (["a", "b", "c"], {"text": ("a",)}, "which of .* has the labels .*--label-column"),
-        (["a"], {"text": ("a",)}, "which of column 'a' has the labels"),
+        (["a"], {"text": ("a",)}, "no column of labels beside column 'a': add one"),
         (["a", "b"], {"text": ("a",), "label": "a"}, "'a' cannot be label and input"),
         (["a", "b"], {"text": ("b",), "label": "c"}, "no column 'c'"),
         (["a", "b"], {"text": ("c",), "label": "a"}, "no column 'c'"),

@@ -71,15 +71,9 @@ class ArrowTable:
             ) from error
         names = list(file.names)
         found = self._found(names, [], wanted, labels, file)
-        used = [*found.text, *found.features, *([] if found.label is None else [found.label])]
+        used, self.columns = found.narrowed()
         for i in used:
             self._check_type(names[i], file.types[i])
-        self.columns = Columns(
-            tuple(found.names[i] for i in used),
-            tuple(range(len(found.text))),
-            None if found.label is None else len(used) - 1,
-            tuple(range(len(found.features))),
-        )
         self._batches: Iterable[Any] = file.batches(used)
         self.layout: Layout = self.columns.layout(format)
 

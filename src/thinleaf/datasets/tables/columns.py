@@ -37,26 +37,49 @@ class Wanted:
     label : str, int or None
     features : tuple of str or int
     header : bool or "auto"
+    numeric : tuple of str or int
+        Columns of numbers beside texts.
+    apart : bool
+        Whether the columns of a record are kept apart, beside the text that they become.
+    well_known : bool
+        Whether a column with a well-known name will do where that of the texts, or of the labels,
+        is missing.
     """
 
     text: tuple[Column, ...] = ()
     label: Column | None = None
     features: tuple[Column, ...] = ()
     header: bool | Literal["auto"] = "auto"
+    numeric: tuple[Column, ...] = ()
+    apart: bool = False
+    well_known: bool = False
 
     @property
     def any(self) -> bool:
         """Whether a column is named."""
-        return bool(self.text or self.features) or self.label is not None
+        return bool(self.named)
 
     @property
     def needed(self) -> tuple[Column, ...]:
         """The columns without which nothing can be read, whatever the labels."""
-        return self.text or self.features
+        return (self.text or self.features) + self.numeric
 
-    def without_label(self) -> Wanted:
-        """Return the same without a label."""
-        return replace(self, label=None)
+    @property
+    def named(self) -> tuple[Column, ...]:
+        """All columns that are wanted."""
+        return self.needed + (() if self.label is None else (self.label,))
+
+    def for_names(self, names: Sequence[Column]) -> Wanted:
+        """Return what is wanted of columns with these names: one that is missing may stand back."""
+        if not self.well_known:
+            return self
+        found = self
+        if len(self.text) == 1 and not has_columns(names, self.text) and has_known_text(names):
+            found = replace(found, text=())
+        known = _known(names, LABEL_NAMES, "label", ()) is not None
+        if known and self.label is not None and not has_columns(names, [self.label]):
+            found = replace(found, label=None)
+        return found
 
 
 @dataclass(frozen=True)
@@ -73,12 +96,40 @@ class Columns:
         Position of that of the labels.
     features : tuple of int
         Positions of those that are features.
+    numeric : tuple of int
+        Positions of those with numbers beside texts.
+    apart : bool
+        Whether the columns of a record are kept apart.
     """
 
     names: tuple[Column, ...]
     text: tuple[int, ...]
     label: int | None
     features: tuple[int, ...] = ()
+    numeric: tuple[int, ...] = ()
+    apart: bool = False
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Positions of all but the labels."""
+        return self.text + self.features + self.numeric
+
+    def narrowed(self) -> tuple[list[int], Columns]:
+        """Return the positions of what is read, and the columns of a table that has nothing else.
+
+        Labels are the last of them.
+        """
+        used = [*self.inputs, *([] if self.label is None else [self.label])]
+        ends = [len(self.text), len(self.text + self.features), len(self.inputs)]
+        columns = Columns(
+            tuple(self.names[i] for i in used),
+            tuple(range(ends[0])),
+            None if self.label is None else ends[2],
+            tuple(range(ends[0], ends[1])),
+            tuple(range(ends[1], ends[2])),
+            self.apart,
+        )
+        return used, columns
 
     def layout(self, format: Format) -> Layout:
         """Return what is to be remembered of them."""
@@ -93,12 +144,14 @@ class Columns:
 
     def described(self) -> str:
         """Return what is read from which columns."""
-        used = {*self.text, *self.features, *(() if self.label is None else (self.label,))}
+        used = {*self.inputs, *(() if self.label is None else (self.label,))}
         parts = []
         if self.text:
             parts.append(f"texts are in {quoted(self.names[i] for i in self.text)}")
         if self.features:
             parts.append(f"features are in {quoted(self.names[i] for i in self.features)}")
+        if self.numeric:
+            parts.append(f"numbers in {quoted(self.names[i] for i in self.numeric)}")
         if self.label is not None:
             parts.append(f"labels in {quoted([self.names[self.label]])}")
         rest = len(self.names) - len(used)
@@ -130,6 +183,11 @@ def is_header(names: Iterable[str]) -> bool:
 def has_text(names: Iterable[str]) -> bool:
     """Return whether one of the names is well known as that of texts."""
     return any(key(name) in TEXT_NAMES for name in names)
+
+
+def has_known_text(names: Sequence[Column]) -> bool:
+    """Return whether it is clear by well-known names which column has the texts."""
+    return _known(names, TEXT_NAMES, "text", ()) is not None
 
 
 def is_number(cell: str) -> bool:
@@ -204,25 +262,40 @@ def find_columns(
         If a column is missing, or it is not clear which it is.
     """
     names = tuple(name.strip() if isinstance(name, str) else name for name in names)
+    wanted = wanted.for_names(names)
     text = tuple(position(names, column) for column in wanted.text)
     features = tuple(position(names, column) for column in wanted.features)
+    numeric = tuple(position(names, column) for column in wanted.numeric)
+    inputs = text + features + numeric
+    _refuse_twice(names, inputs)
     label = None
     if labels != "none":
         if wanted.label is None:
-            label = _known(names, LABEL_NAMES, "label", {*text, *features})
+            label = _known(names, LABEL_NAMES, "label", inputs)
         elif labels == "required" or has_columns(names, [wanted.label]):
             label = position(names, wanted.label)
-    if label is not None and label in (*text, *features):
+    if label is not None and label in inputs:
         raise BadLine(f"{quoted([names[label]])} cannot be label and input", GIVE_LABEL)
-    free = [i for i in range(len(names)) if i not in (*text, *features, label)]
+    free = [i for i in range(len(names)) if i not in (*inputs, label)]
     if not text and not features:
         text, features, label = _find_inputs(names, records, label, free, labels)
+        if features and numeric:
+            raise BadLine(f"which of {quoted(names)} has the texts is not clear", GIVE_TEXT)
     if label is None and labels == "required":
         free = [i for i in free if i not in text and key(names[i]) not in OTHER_NAMES]
-        if len(free) != 1:
+        if not free:
+            raise BadLine(f"there is no column of labels beside {quoted(names)}", "add one")
+        if len(free) > 1:
             raise BadLine(f"which of {quoted(names)} has the labels is not clear", GIVE_LABEL)
         label = free[0]
-    return Columns(names, text, label, features)
+    return Columns(names, text, label, features, numeric, wanted.apart or bool(numeric))
+
+
+def _refuse_twice(names: Sequence[Column], inputs: Sequence[int]) -> None:
+    """Raise :class:`BadLine` if a column is wanted more than once."""
+    for i in inputs:
+        if inputs.count(i) > 1:
+            raise BadLine(f"column {names[i]!r} is named more than once", "name it once")
 
 
 def _find_inputs(

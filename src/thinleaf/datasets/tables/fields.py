@@ -17,7 +17,7 @@ def record_parser(columns: Columns, labels: Labels) -> RowParser | TextParser:
     """Return what makes an example of the fields of a record, all of them strings."""
     if columns.features:
         return NumberFields(columns, labels)
-    return TextFields(columns, labels)
+    return (ApartFields if columns.apart else TextFields)(columns, labels)
 
 
 class _Fields:
@@ -50,6 +50,16 @@ class _Fields:
             raise BadLine(f"a label with a line break, {excerpt(label)}", "write it on one line")
         return label
 
+    def _bad_number(self, i: int, cell: str) -> BadLine | None:
+        """Return what is wrong with a cell that should hold a finite number."""
+        value = float(cell) if is_number(cell) else float("nan")
+        if isfinite(value) and abs(value) <= _MAX_VALUE:
+            return None
+        return BadLine(
+            f"{excerpt(cell)} in column {self._names[i]!r} is no finite number",
+            "write one such as 0.5; if the column has texts, give --text-column",
+        )
+
 
 class TextFields(_Fields):
     """The texts of some columns, a line each, and a label."""
@@ -67,6 +77,28 @@ class TextFields(_Fields):
         if self._only is not None:
             return Text(label, fields[self._only])
         return Text(label, "\n".join([fields[i] for i in self._text_at]))
+
+
+class ApartFields(TextFields):
+    """The same, and each text and number of the columns for itself."""
+
+    def __init__(self, columns: Columns, labels: Labels) -> None:
+        super().__init__(columns, labels)
+        self._numeric_at = columns.numeric
+
+    def __call__(self, fields: Sequence[str]) -> Text | None:
+        """Return what a record says; None if it is blank."""
+        found = super().__call__(fields)
+        if found is None:
+            return None
+        texts = [fields[i] for i in self._text_at]
+        return found._replace(cells=[*texts, *(self._number(i, fields) for i in self._numeric_at)])
+
+    def _number(self, i: int, fields: Sequence[str]) -> float:
+        problem = self._bad_number(i, fields[i])
+        if problem is not None:
+            raise problem
+        return float(fields[i])
 
 
 class NumberFields(_Fields):
@@ -93,9 +125,6 @@ class NumberFields(_Fields):
     def _refuse(self, cells: Sequence[str]) -> None:
         """Raise :class:`BadLine` for the first cell without a number, if there is one."""
         for i, cell in zip(self._at, cells, strict=True):
-            value = float(cell) if is_number(cell) else float("nan")
-            if not isfinite(value) or abs(value) > _MAX_VALUE:
-                raise BadLine(
-                    f"{excerpt(cell)} in column {self._names[i]!r} is no finite number",
-                    "write one such as 0.5; if the column has texts, give --text-column",
-                )
+            problem = self._bad_number(i, cell)
+            if problem is not None:
+                raise problem

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
 
-from thinleaf.datasets.formats import Column, Labels, Layout
-from thinleaf.datasets.lines import BadLine, DataFileError, Lines, decode, excerpt, readable
+from thinleaf.datasets.formats import Labels, Layout
+from thinleaf.datasets.lines import BadLine, DataFileError, Lines, LinesAhead, decode, readable
 from thinleaf.datasets.tables.columns import (
     GIVE_TEXT,
     Columns,
@@ -22,7 +21,7 @@ _ODD_ESCAPE: Final = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _REMEDY: Final = 'write one object a line, such as {"label": "cat", "text": "it purrs"}'
 
 
-class JsonlTable:
+class JsonlTable(LinesAhead):
     """The objects of a file of JSON lines; as :class:`~thinleaf.datasets.tables.csv_file.CsvTable`.
 
     Keys that are wanted are looked for in each object, whatever the first lines have.
@@ -35,30 +34,16 @@ class JsonlTable:
         wanted: Wanted,
         labels: Labels,
     ) -> None:
-        self.name = lines.name
-        self._lines = lines
+        super().__init__(lines, first_lines)
         sample = _objects(first_lines)
         while not sample and (item := next(lines, None)) is not None:
             first_lines.append(item)
             sample = _objects(first_lines[-1:])
             if not sample and readable(*item).strip():
                 break  # it is not JSON: reading says so
-        self._first = iter(first_lines)
-        self._n_first = first_lines[-1][0] if first_lines else 0
-        self._number = 0
         self._keys, self.columns = self._find(sample, wanted, labels)
         self._label_at = self.columns.label
         self.layout: Layout = self.columns.layout("jsonl")
-
-    @property
-    def idle(self) -> bool:
-        """Whether the next line may be long in coming."""
-        return self._number >= self._n_first and self._lines.idle
-
-    def __iter__(self) -> Iterator[tuple[int, str | bytes]]:
-        for number, raw in chain(self._first, self._lines):
-            self._number = number
-            yield number, raw
 
     def content(self, number: int, raw: str | bytes) -> list[str]:
         """Return the values of the columns in a line, as strings; none of a blank line."""
@@ -74,14 +59,6 @@ class JsonlTable:
             _check_characters(fields)
         return fields
 
-    def shown(self, number: int, raw: str | bytes) -> str:
-        """Return what a line looks like."""
-        return f"the line is {excerpt(readable(number, raw))}"
-
-    def close(self) -> None:
-        """Close the file, if it was opened here."""
-        self._lines.close()
-
     def _value(self, record: dict[str, Any], i: int) -> str:
         name = self._keys[i]
         if name in record:
@@ -94,11 +71,12 @@ class JsonlTable:
         self, sample: list[dict[str, Any]], wanted: Wanted, labels: Labels
     ) -> tuple[list[str], Columns]:
         """Return the keys to read, and the columns that they become."""
-        given: list[Column] = [*wanted.needed, *([] if wanted.label is None else [wanted.label])]
-        if any(isinstance(column, int) for column in given):
+        if any(isinstance(column, int) for column in wanted.named):
             raise DataFileError(f"{self.name}: keys of JSON have names, not numbers: {GIVE_TEXT}")
+        present: list[Any] = list(dict.fromkeys(chain.from_iterable(sample)))
+        wanted = wanted.for_names(present)
         # Keys that are wanted stand first, whether the sample has them or not.
-        names: list[Any] = list(dict.fromkeys([*given, *chain.from_iterable(sample)]))
+        names = list(dict.fromkeys([*wanted.named, *present]))
         if not names:
             names = ["text", "label"]  # no line is an object, which reading tells
         records = [[_lenient(record.get(name)) for name in names] for record in sample]
@@ -106,14 +84,7 @@ class JsonlTable:
             found = find_columns(names, records, wanted, labels)
         except BadLine as error:
             raise DataFileError(f"{self.name}: {error}") from error
-        used = [*found.text, *found.features, *([] if found.label is None else [found.label])]
-        n = len(used)
-        columns = Columns(
-            tuple(found.names[i] for i in used),
-            tuple(range(len(found.text))),
-            None if found.label is None else n - 1,
-            tuple(range(len(found.features))),
-        )
+        used, columns = found.narrowed()
         return [names[i] for i in used], columns
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from thinleaf._dtypes import AnyArray, BoolArray
+from thinleaf._dtypes import AccumArray, AnyArray, BoolArray
 from thinleaf.arrays.rows import as_matrix
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.softmaxtree.growth.initial_tree import node_seed
 from thinleaf.text.inputs import Input
+from thinleaf.text.known_terms import Evidence
 from thinleaf.text.rejection import LEAST_ROWS, Rejection, signs
 
 _SHARE = 0.2
@@ -79,10 +80,42 @@ def learned_rejection(
         return None
     except ValueError:  # a part of the texts may leave no term
         return None
+    return _from_signs(S, known, right, N)
+
+
+def rejection_on(
+    model: Any, made: Input, samples: Any, labels: AnyArray, seed: np.random.SeedSequence
+) -> Rejection | None:
+    """Return when a fitted model should not answer, by texts that it has not learned.
+
+    Parameters
+    ----------
+    model : estimator
+    made : Input
+    samples : list of str, or dict of columns
+    labels : ndarray of shape (n_texts,)
+    seed : SeedSequence
+
+    Returns
+    -------
+    rejection : Rejection or None
+        None if there are too few texts.
+    """
+    predictor = model._predictor
+    rows, known = made.rows(samples), made.evidence(samples)
+    made_up = made.nonsense(samples, np.random.default_rng(node_seed(seed, 3)))
+    N = signs(predictor, made.rows(made_up), made.evidence(made_up))
+    right = predictor.labels[predictor.top_class(rows)] == labels
+    return _from_signs(signs(predictor, rows, known), known, right, N)
+
+
+def _from_signs(
+    S: AccumArray, known: Evidence, right: BoolArray, nonsense: AccumArray
+) -> Rejection | None:
     some = known.n_known > 0.0
     if np.count_nonzero(some) < LEAST_ROWS:
         return None
-    return Rejection.fit(S[some], right[some], N)
+    return Rejection.fit(S[some], right[some], nonsense)
 
 
 def n_samples(samples: Any) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from thinleaf._dtypes import OFFSET, PARAM, AnyArray
 from thinleaf._version import __version__
 from thinleaf.arrays.files import ModelFileError, pack_strings, read_arrays, typed, unpack_strings
-from thinleaf.estimators._base.storable import plain_parameters
+from thinleaf.estimators._base.storable import plain_parameters, rebuild
 from thinleaf.labeltree import stored
 from thinleaf.labeltree.frozen import FrozenLabelTree, file_metadata, file_parts, frozen_label_tree
 from thinleaf.labeltree.output_layers import FlatOutput, TreeOutput
@@ -36,12 +36,19 @@ def read_label_tree(path: str | os.PathLike[str]) -> Any:
         with np.errstate(all="ignore"):
             if file_parts(metadata)[0] == "LabelTreeLanguageModel":
                 return _language_model(arrays, metadata)
-            return _classifier(frozen_label_tree(arrays, metadata))
+            return _estimator(frozen_label_tree(arrays, metadata))
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} is no valid file of a label tree: {error}") from error
 
 
-def _classifier(frozen: FrozenLabelTree) -> LabelTreeClassifier:
+def _estimator(frozen: FrozenLabelTree) -> Any:
+    """Return the label tree, or the classifier of texts that it was saved by."""
+    section = frozen.sections.get("training")
+    return classifier_of(frozen) if section is None else rebuild(section, frozen)
+
+
+def classifier_of(frozen: FrozenLabelTree) -> LabelTreeClassifier:
+    """Return the estimator of a frozen label tree, fitted."""
     from thinleaf.estimators.label_tree import LabelTreeClassifier
 
     parameters = _BEFORE | frozen.training.parameters

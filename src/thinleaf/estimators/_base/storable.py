@@ -176,7 +176,7 @@ def load_estimator(path: str | os.PathLike[str], *, encoder: Any = None) -> Any:
         )
     try:
         with np.errstate(all="ignore"):
-            estimator = _rebuild(model.sections["training"], model)
+            estimator = rebuild(model.sections["training"], model)
             if model.feature_names is not None:
                 estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
             again = estimator.freeze()
@@ -187,7 +187,8 @@ def load_estimator(path: str | os.PathLike[str], *, encoder: Any = None) -> Any:
     return estimator
 
 
-def _rebuild(section: Section, model: FrozenTree) -> Any:
+def rebuild(section: Section, model: Any) -> Any:
+    """Return the estimator that :func:`training_section` tells of, and a frozen model."""
     estimator = build(section.metadata)
     estimator._restore(section.arrays, section.metadata["fitted"], model)
     return estimator

@@ -39,6 +39,7 @@ def checked_training(
     """
     check_real(X)
     if y is not None:
+        check_one_type(y)
         _check_missing(np.asarray(y))
     if hashed:
         X, y = check_X_y(X, y, accept_sparse="csr", dtype=PARAM, estimator=estimator)
@@ -50,6 +51,7 @@ def checked_training(
 
 def check_labels(y: AnyArray) -> None:
     """Raise ``ValueError`` unless labels are those of classes, and none is missing."""
+    _check_storable(y)
     if y.ndim == 1 and y.dtype.kind == "U" and y.size:
         return  # strings are classes: to sort them would take time
     _check_missing(y)
@@ -59,6 +61,52 @@ def check_labels(y: AnyArray) -> None:
             check_classification_targets(y)
     except TypeError as error:  # they cannot be sorted
         raise ValueError(f"labels must all be integers or all be strings: {error}") from error
+
+
+def check_one_type(y: Any) -> None:
+    """Raise ``ValueError`` if some labels are strings, of which NumPy would make all of them."""
+    if isinstance(y, np.ndarray) and y.dtype.kind != "O":
+        return
+    labels = y.tolist() if hasattr(y, "tolist") else y
+    if not isinstance(labels, list | tuple):
+        return
+    types = {type(label) for label in labels}
+    strings = {kind for kind in types if issubclass(kind, str)}
+    if not strings or strings == types:
+        return
+    _check_missing(np.array([*labels, None], dtype=object)[:-1])
+    others = ", ".join(sorted(kind.__name__ for kind in types - strings))
+    raise ValueError(
+        f"labels must all be integers or all be strings: some are str, others {others}; make "
+        "strings of all of them, or numbers"
+    )
+
+
+_LARGEST = np.iinfo(np.int64).max
+_SURROGATES = (0xD800, 0xDFFF)
+
+
+def _check_storable(y: AnyArray) -> None:
+    """Raise ``ValueError`` for labels that no model file can hold: better now than when saving."""
+    if y.dtype.kind == "u" and y.size and int(y.max()) > _LARGEST:
+        raise ValueError(f"labels must be below 2^63, got {int(y.max())}: make strings of them")
+    if y.dtype.kind == "U" and y.dtype.itemsize and y.size:
+        codes = np.ascontiguousarray(y).view(np.uint32)
+        odd = bool(np.any((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1])))
+    else:
+        odd = y.dtype.kind == "O" and any(
+            isinstance(label, str) and not _is_unicode(label) for label in y.ravel().tolist()
+        )
+    if odd:
+        raise ValueError("a label has half of a surrogate pair, which no file holds: mend it")
+
+
+def _is_unicode(label: str) -> bool:
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_missing(y: AnyArray) -> None:

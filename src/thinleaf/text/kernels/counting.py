@@ -127,7 +127,7 @@ def _read(table, text_at, size, scratch):
         )  # fmt: skip
     end = read_pieces(text_at, size, kinds, n_kinds, scratch.buffer)
     return char_grams(
-        scratch.buffer, end, table[CHAR_LOW], table[CHAR_HIGH], scratch.keys, scratch.grams
+        scratch.buffer, end, table[CHAR_LOW], table[CHAR_HIGH], False, scratch.keys, scratch.grams
     )
 
 

@@ -77,18 +77,27 @@ def word_grams(buffer_at, spans_at, hashes_at, n_words, low, high, keys_at, gram
 
 
 @strict_part
-def char_grams(buffer_at, size, low, high, keys_at, grams_at):
+def char_grams(buffer_at, size, low, high, keys_alone, keys_at, grams_at):
     """Do the same for sequences of characters that lie within a word and the spaces around it.
 
-    A word that has with its spaces fewer than ``low`` characters is one n-gram, too.
+    A word that has with its spaces fewer than ``low`` characters is one n-gram, too. With
+    ``keys_alone``, the places of those whose keys say all may be left out.
     """
-    buffer = uint8_at(buffer_at)
+    buffer, keys = uint8_at(buffer_at), uint64_at(keys_at)
+    bytes_alone = keys_alone and low == high and high <= MOST_SHORT
     n, word = 0, 0
     while word + 1 < size:
         stop = word + 1
+        any_byte = np.uint8(0)
         while buffer[stop] != _BLANK:
+            any_byte |= buffer[stop]
             stop += 1
         begin = word
+        if bytes_alone and any_byte < 0x80 and stop + 1 - word >= low:
+            for at in range(word, stop + 2 - low):
+                keys[n] = short_key(eight_bytes_at(buffer_at + at), low, CHARS)
+                n += 1
+            begin = stop + 1
         while begin <= stop:
             n = _grams_from(
                 buffer_at, begin, stop + 1, begin == word, low, high, keys_at, grams_at, n

@@ -47,8 +47,8 @@ ARRAYS = ("kinds", "slots", "term_ptr", "term_bytes", "tf")
 
 _AHEAD = 12
 """How many look-ups before its turn a slot is fetched."""
-_FEW = 48
-"""Up to so many entries are sorted by insertion."""
+_FEW = 64
+"""Up to so many entries are compared each with each."""
 _DIGIT = 9
 _EMPTY = np.uint64(0)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
@@ -135,7 +135,7 @@ def fill_slots(
 
 
 @strict_part
-def _find(table, scratch, first, n):
+def find_terms(table, scratch, first, n):
     """Fill in the entries of n-grams that are terms, from ``first`` on; return where they end."""
     keys, grams, found = uint64_at(scratch.keys), int64_at(scratch.grams), uint64_at(scratch.found)
     slots, bits = uint64_at(table[SLOTS]), table[SLOT_BITS]
@@ -188,18 +188,29 @@ def _hash_all(table, scratch, n):
 # -- entries in order ------------------------------------------------------------------------------
 
 
+@inlined
+def _sort_few(entries_at, spare_at, n):
+    """Sort entries by counting for each how many come before it: without branches, in vectors."""
+    a, b = int64_at(entries_at), int64_at(spare_at)  # entries are positive
+    for i in range(n):
+        entry = a[i]
+        rank = np.int64(0)
+        for j in range(i):
+            rank += np.int64(a[j] <= entry)
+        for j in range(i + 1, n):
+            rank += np.int64(a[j] < entry)
+        b[rank] = entry
+    for i in range(n):
+        a[i] = b[i]
+
+
 @strict_part
 def _sort(entries_at, spare_at, n, bits):
-    """Sort entries by id, of so many bits; return the address at which they are."""
-    a, b = uint64_at(entries_at), uint64_at(spare_at)
+    """Sort entries by id, of so many bits, with so much room to spare."""
     if n <= _FEW:
-        for i in range(1, n):
-            entry, at = a[i], i
-            while at > 0 and a[at - 1] > entry:
-                a[at] = a[at - 1]
-                at -= 1
-            a[at] = entry
-        return entries_at
+        _sort_few(entries_at, spare_at, n)
+        return
+    a, b = uint64_at(entries_at), uint64_at(spare_at)
     n_passes = (bits + _DIGIT - 1) // _DIGIT
     digit = (bits + n_passes - 1) // n_passes
     counts = np.empty(1 << digit, dtype=np.int32)
@@ -220,11 +231,13 @@ def _sort(entries_at, spare_at, n, bits):
             b[counts[place]] = a[i]
             counts[place] += 1
         a, b = b, a
-    return entries_at if n_passes % 2 == 0 else spare_at
+    if n_passes % 2 == 1:
+        for i in range(n):
+            b[i] = a[i]
 
 
 @strict_part
-def _weigh(table, entries_at, n, idx_at, val_at):
+def weigh(table, entries_at, n, idx_at, val_at):
     """Fill in indices and values from sorted entries; return their number."""
     entries, tf = uint64_at(entries_at), float32_at(table[TF])
     n_tf, n_words, hashing = table[N_TF], table[N_WORD_TERMS], table[IS_HASHING] == 1
@@ -266,11 +279,8 @@ def _weigh(table, entries_at, n, idx_at, val_at):
 
 
 @strict_part
-def row_of_text(table, text_at, size, scratch, idx_at, val_at):
-    """Fill in the row of a text of so many bytes; return its entries.
-
-    There must be room for as many as there are n-grams (:func:`most_grams`).
-    """
+def entries_of_text(table, text_at, size, scratch):
+    """Fill in the entries of a text of so many bytes, in order; return their number."""
     kinds, n_kinds = table[KINDS], table[N_KINDS]
     n_found = 0
     if table[WORD_HIGH] > 0:
@@ -284,15 +294,28 @@ def row_of_text(table, text_at, size, scratch, idx_at, val_at):
         if table[IS_HASHING] == 1:
             n_found = _hash_all(table, scratch, n)
         else:
-            n_found = _find(table, scratch, 0, n)
+            n_found = find_terms(table, scratch, 0, n)
+        _sort(scratch.found, scratch.keys, n_found, table[ID_BITS])
     if table[CHAR_HIGH] > 0:
         end = read_pieces(text_at, size, kinds, n_kinds, scratch.buffer)
         n = char_grams(
-            scratch.buffer, end, table[CHAR_LOW], table[CHAR_HIGH], scratch.keys, scratch.grams
-        )
-        n_found = _find(table, scratch, n_found, n)
-    entries_at = _sort(scratch.found, scratch.keys, n_found, table[ID_BITS])
-    return _weigh(table, entries_at, n_found, idx_at, val_at)
+            scratch.buffer, end, table[CHAR_LOW], table[CHAR_HIGH], True,
+            scratch.keys, scratch.grams,
+        )  # fmt: skip
+        # terms of characters come after those of words, which are in order already
+        n_words, n_found = n_found, find_terms(table, scratch, n_found, n)
+        _sort(scratch.found + 8 * n_words, scratch.keys, n_found - n_words, table[ID_BITS])
+    return n_found
+
+
+@inlined
+def row_of_text(table, text_at, size, scratch, idx_at, val_at):
+    """Fill in the row of a text of so many bytes; return its entries.
+
+    There must be room for as many as there are n-grams (:func:`most_grams`).
+    """
+    n = entries_of_text(table, text_at, size, scratch)
+    return weigh(table, scratch.found, n, idx_at, val_at)
 
 
 @inlined
