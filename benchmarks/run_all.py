@@ -33,6 +33,7 @@ BENCHMARKS = [
     ("text_features", "banking77", []),
     ("text_path", "icd10cm", []),
     *(("embedded", name, ["--sets", name]) for name in embedded.SETS),
+    ("explorer", "icd10cm", []),
     ("adaptive", "letter", []),
     ("fit_time", "letter", []),
     *(("control", name, ["--set", name]) for name in control.SETTINGS),

@@ -37,6 +37,7 @@ def read(page: str) -> str:
         "docs/architecture.md",
         "docs/data.md",
         "docs/explain.md",
+        "docs/explorer.md",
         "docs/text.md",
         "docs/text_features.md",
     ],

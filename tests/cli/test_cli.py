@@ -901,3 +901,20 @@ def test_features_that_are_set_are_not_chosen(files, tmp_path):
     features = thinleaf.load(tmp_path / "model").input.features
     assert (features.kind, features.min_df) == ("tfidf", 3)
     assert "chooses features by the texts" in wrong(*start, "--text", "auto", "--min-df", 3)
+
+
+# -- explore ---------------------------------------------------------------------------------------
+
+
+def test_explore(files, tmp_path):
+    paths = files["tsv"]
+    out = tmp_path / "tree.html"
+    record = json.loads(
+        done("explore", paths["model"], paths["test"], "-o", out, "--json", "-q").stdout
+    )
+    assert record["nbytes"] == out.stat().st_size
+    assert record["n_answering"] == record["n_leaves"]
+    assert record["notes"] == []
+    assert "<!doctype html>" in out.read_text(encoding="utf-8")
+    said = done("explore", paths["model"], "-o", out, "--max-mb", "0.5").stdout
+    assert "open it in a browser" in said

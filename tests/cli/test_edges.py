@@ -323,7 +323,7 @@ def test_completion(shell):
 
 
 @pytest.mark.parametrize(
-    "verb", ["", "train", "predict", "evaluate", "inspect", "warmup", "demo", "bench",
+    "verb", ["", "train", "predict", "evaluate", "inspect", "explore", "warmup", "demo", "bench",
              "bench model", "bench compare"],
 )  # fmt: skip
 def test_help_has_no_names_of_python_types(verb):

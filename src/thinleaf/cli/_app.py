@@ -17,6 +17,7 @@ from thinleaf.cli import (
     demo,
     evaluate,
     explain,
+    explore,
     inspect,
     predict,
     serve,
@@ -31,6 +32,7 @@ CLOSED_PIPE = 141
 
 OTHER_NAMES = {
     "benchmark": "bench",
+    "browse": "explore",
     "classify": "predict",
     "compile": "warmup",
     "describe": "inspect",
@@ -43,6 +45,8 @@ OTHER_NAMES = {
     "server": "serve",
     "show": "inspect",
     "test": "evaluate",
+    "view": "explore",
+    "visualize": "explore",
     "why": "explain",
 }
 """What other programs call our verbs."""
@@ -138,6 +142,7 @@ app.command(cls=Verb)(predict.predict)
 app.command(cls=Verb)(evaluate.evaluate)
 app.command(cls=Verb)(inspect.inspect)
 app.command(cls=Verb)(explain.explain)
+app.command(cls=Verb)(explore.explore)
 app.command(cls=Verb)(serve.serve)
 measuring = typer.Typer(
     cls=Measuring, no_args_is_help=True, help="Measure a model, or compare models on data."

@@ -8,9 +8,11 @@ them all. Nothing here knows scikit-learn.
 from __future__ import annotations
 
 import functools
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -342,6 +344,48 @@ class Predictions:
         if names is None:
             names = getattr(self, "feature_names_in_", None)
         return FeatureNames(None if names is None else names)
+
+    def explore(
+        self,
+        path: str | os.PathLike[str],
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+        n_examples: int = 4,
+        max_mb: float = 25.0,
+    ) -> Any:
+        """Write a page in which the tree can be walked: one file, which needs no network.
+
+        Parameters
+        ----------
+        path : path-like
+            An ``.html`` file; one of that name is replaced.
+        X : {array-like, sparse matrix} of shape (n_rows, n_features), or list of str, optional
+            Rows to count at the nodes, and to show examples of.
+        y : array-like of shape (n_rows,), optional
+            Their labels: nodes then have an error, too.
+        title : str, optional
+        n_examples : int
+            How many examples of each leaf to show, of those predicted right and of the others. They
+            are in the page as they are: 0 for data that must not be passed on.
+        max_mb : float
+            Above so many millions of bytes, weights of leaves are left out, those that fewest rows
+            reach first; the page says so.
+
+        Returns
+        -------
+        page : thinleaf.explain.explorer.Page
+            What was written: its size, and what was left out.
+
+        Raises
+        ------
+        ValueError
+            If the model has no tree.
+        """
+        # what explains stands above models, and is looked up only when it is asked for
+        explorer = import_module("thinleaf.explain.explorer")
+        return explorer.explore(self, path, X, y, title=title, n_examples=n_examples, max_mb=max_mb)
 
     def _rows_in(self, X: Any, n_jobs: int | None) -> Any:
         """Return checked input; models for which that is work may do it in threads."""

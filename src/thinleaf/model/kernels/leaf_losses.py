@@ -40,7 +40,7 @@ def group_losses(
     entry_val: ParamArray,
     leaf_bias: ParamArray,
     position: IndexArray,
-    sharpness: float,
+    sharpness: np.float32,
     cross_entropy: AccumArray,
     correct: BoolArray,
 ) -> None:

@@ -368,7 +368,7 @@ def _used_columns(points: Matrix) -> Matrix:
     else:
         occurs = np.zeros(points.shape[1], dtype=np.bool_)
         occurs[points.indices] = True
-        used = np.flatnonzero(occurs)
+        used = np.flatnonzero(occurs).astype(INDEX)
         local = (np.cumsum(occurs) - 1)[points.indices]
     shape = (points.shape[0], max(used.size, 1))
     return sp.csr_matrix((points.data, local.reshape(-1), points.indptr), shape=shape)

@@ -155,8 +155,8 @@ def _separate(
     b: ParamArray,
     enough: float,
     max_passes: int,
-    least: float,
-    sharpness: float,
+    least: np.float32,
+    sharpness: np.float32,
 ) -> tuple[int, float, bool]:
     """Fill ``W`` and ``b`` by coordinate descent in the dual, row by row for all classes at once.
 
