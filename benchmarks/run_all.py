@@ -41,6 +41,7 @@ BENCHMARKS = [
     *(("online", name, ["--set", name]) for name in online.COMPARISONS),
     *(("forest", name, ["--set", name]) for name in peers.FORESTS),
     ("latency", "letter", []),
+    ("native", "letter", []),
     ("serve", "icd10cm", []),
     *(("peers", name, ["--set", name]) for name in peers.SETS if name not in LANGUAGE_SETS),
     *(("adapts", name, ["--sets", name]) for name in adapts.SETS),

@@ -62,7 +62,7 @@ def run(system: str, n_classes: int, rows_a_class: float, n_jobs: int) -> list:
     singles = [X_test[[i]] for i in range(N_SINGLE)]
     pairs = [(row.indices, row.data) for row in singles]
     single = min(_seconds(frozen, pairs) for _ in range(5))
-    trained = model.tree_.nbytes / 1e6 if system == "AST" else float("nan")
+    trained = model.tree_.nbytes / 1e6 if system == "AST" else "–"
     return [
         n_classes, scale.n_rows, system, fit.seconds, peak, n_bytes / 2**30,
         100.0 * float(np.mean(answers != y_test)), 1e6 * single / N_SINGLE,

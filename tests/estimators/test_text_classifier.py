@@ -395,7 +395,9 @@ def test_bad_parameters():
 
 
 @pytest.mark.parametrize(
-    "features", ["hashing", TextFeatures("hashing", n_buckets=256), vowels], ids=str
+    "features",
+    ["hashing", TextFeatures("hashing", n_buckets=256), vowels],
+    ids=["hashing", "features", "encoder"],
 )
 def test_features_that_learn_nothing_need_no_fit(features):
     clf = TextClassifier(RecallTreeClassifier(), features, random_state=0)

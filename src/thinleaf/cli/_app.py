@@ -18,6 +18,7 @@ from thinleaf.cli import (
     evaluate,
     explain,
     explore,
+    export,
     inspect,
     predict,
     serve,
@@ -35,6 +36,7 @@ OTHER_NAMES = {
     "browse": "explore",
     "classify": "predict",
     "compile": "warmup",
+    "convert": "export",
     "describe": "inspect",
     "fit": "train",
     "info": "inspect",
@@ -144,6 +146,7 @@ app.command(cls=Verb)(inspect.inspect)
 app.command(cls=Verb)(explain.explain)
 app.command(cls=Verb)(explore.explore)
 app.command(cls=Verb)(serve.serve)
+app.command(cls=Verb)(export.export)
 measuring = typer.Typer(
     cls=Measuring, no_args_is_help=True, help="Measure a model, or compare models on data."
 )

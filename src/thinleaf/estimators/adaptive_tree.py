@@ -144,7 +144,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         If held-out rows decide, on sparse input: ``"drop"`` leaves out weights of leaves and
         routers that hardly matter, as many as raise the errors of held-out rows by no more than a
         thirtieth. A number says how many times these errors may be; 1.1 gives a smaller model.
-        ``"auto"`` is ``"drop"`` for trees of more than a million weights, and ``"keep"`` else.
+        ``"auto"`` does so for trees of more than a million weights, as long as these errors are no
+        more than before.
     router_l1, leaf_l1, router_ridge, leaf_ridge : float, optional
         Penalties on the sum of losses. What is given is in the units of the input, as in
         :class:`SoftmaxTreeClassifier`, whose default the other one of the same nodes then has. If
@@ -424,7 +425,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     def _thinning(self) -> tuple[float, float]:
         """Return the weights above which small ones go, and how many times the errors may be."""
         if isinstance(self.small_weights, str):
-            return {"auto": FEW_WEIGHTS, "drop": 0, "keep": math.inf}[self.small_weights], AS_GOOD
+            usual = {"auto": (FEW_WEIGHTS, 1.0), "drop": (0, AS_GOOD), "keep": (math.inf, 1.0)}
+            return usual[self.small_weights]
         return 0, float(self.small_weights)
 
     def _like_this(self) -> tuple[Recipe | None, LeafKind | None]:

@@ -389,6 +389,32 @@ class FrozenTree(FrozenModel):
         """
         return quantization.report(self, X, y)
 
+    def to_onnx(self, *, probabilities: bool = True) -> Any:
+        """Return the model as an ONNX graph of standard operators, for other runtimes.
+
+        Input ``X`` is dense, float32 of shape (rows, n_features); outputs are ``label`` and
+        ``probabilities``. Sums are in another order than here, so that probabilities agree to some
+        1e-6. It needs the extra ``onnx``.
+
+        Parameters
+        ----------
+        probabilities : bool
+            Whether there is an output of the probability of every label; without it, a graph of one
+            tree is quicker.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+
+        Raises
+        ------
+        ValueError
+            If rows take several paths in a tree, or the trees are too deep or too large.
+        """
+        from thinleaf.model.onnx_graph import to_onnx
+
+        return to_onnx(self, probabilities=probabilities)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file: safetensors with JSON metadata. A file of that name is replaced."""
         model_file.save(self, path)
