@@ -35,6 +35,7 @@ def read(page: str) -> str:
         "README.md",
         "docs/guide.md",
         "docs/architecture.md",
+        "docs/auto.md",
         "docs/data.md",
         "docs/explain.md",
         "docs/explorer.md",

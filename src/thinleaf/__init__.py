@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from thinleaf.estimators import (
         AdaptiveSoftmaxTreeClassifier as AdaptiveSoftmaxTreeClassifier,
     )
+    from thinleaf.estimators import AutoTreeClassifier as AutoTreeClassifier
     from thinleaf.estimators import DoubleSamplingClassifier as DoubleSamplingClassifier
     from thinleaf.estimators import FlatSoftmaxClassifier as FlatSoftmaxClassifier
     from thinleaf.estimators import LabelTreeClassifier as LabelTreeClassifier
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from thinleaf.estimators import SoftmaxForestClassifier as SoftmaxForestClassifier
     from thinleaf.estimators import SoftmaxTreeClassifier as SoftmaxTreeClassifier
     from thinleaf.estimators import TextClassifier as TextClassifier
+    from thinleaf.estimators import estimate_cost as estimate_cost
     from thinleaf.estimators import load_estimator as load_estimator
     from thinleaf.labeltree.frozen import FrozenLabelTree as FrozenLabelTree
     from thinleaf.labeltree.label_tree import LabelTree as LabelTree
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _EXPORTS = {
     "AdaptiveSoftmaxTreeClassifier": "thinleaf.estimators",
+    "AutoTreeClassifier": "thinleaf.estimators",
     "DoubleSamplingClassifier": "thinleaf.estimators",
     "FlatSoftmaxClassifier": "thinleaf.estimators",
     "FrozenLabelTree": "thinleaf.labeltree.frozen",
@@ -59,6 +62,7 @@ _EXPORTS = {
     "TextClassifier": "thinleaf.estimators",
     "Tree": "thinleaf.model.tree",
     "TreeError": "thinleaf.model.tree",
+    "estimate_cost": "thinleaf.estimators",
     "load": "thinleaf.model.model_file",
     "load_estimator": "thinleaf.estimators",
     "warm_up": "thinleaf.warmup",
@@ -67,6 +71,7 @@ _MODULES = {"metrics": "thinleaf.measuring.metrics", "torch": "thinleaf.torch"}
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
+    "AutoTreeClassifier",
     "DoubleSamplingClassifier",
     "FlatSoftmaxClassifier",
     "FrozenLabelTree",
@@ -87,6 +92,7 @@ __all__ = [
     "Tree",
     "TreeError",
     "__version__",
+    "estimate_cost",
     "load",
     "load_estimator",
     "metrics",

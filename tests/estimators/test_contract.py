@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tests.estimator_cases import adaptive, baselines, formats, problem, quick
 from thinleaf import (
+    AutoTreeClassifier,
     LabelTreeClassifier,
     LabelTreeLanguageModel,
     LOMTreeClassifier,
@@ -33,6 +34,7 @@ def label(**options: Any) -> LabelTreeClassifier:
 ESTIMATORS: dict[str, Any] = {
     "softmax tree": quick,
     "adaptive": lambda: adaptive(max_rounds=1),
+    "auto": lambda: AutoTreeClassifier(max_trees=1, random_state=0),
     "forest": lambda: SoftmaxForestClassifier(quick(), n_estimators=2, random_state=0),
     "recall": lambda: RecallTreeClassifier(2, random_state=0),
     "hashed": lambda: RecallTreeClassifier(2, hash_bits=6, random_state=0),

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from tests.estimator_cases import formats, problem, quick
-from thinleaf.measuring import latency
 from thinleaf.measuring.deployed import Measurement, rows_for
 from thinleaf.measuring.latency import (
     N_BATCHES,
@@ -23,6 +22,7 @@ from thinleaf.measuring.latency import (
     repeated,
     single_latency,
 )
+from thinleaf.model import latency
 
 
 class Clock:

@@ -39,6 +39,9 @@ _DTYPES: dict[str, type] = {
     "I8": np.int8, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
 }  # fmt: skip
 
+_ORDER = ("I64", "F64", "F32", "I32", "F16", "U16", "I8", "U8", "BOOL")
+"""Types in the order that safetensors stores them in."""
+
 
 class ModelFileError(ValueError):
     """A file is not what it should be."""
@@ -61,6 +64,26 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[s
             )
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from error
+
+
+def bytes_of_file(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> int:
+    """Return the size of the file that :func:`write_arrays` would write, to the byte."""
+    text = json.dumps(metadata, allow_nan=False)
+    kinds = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+    # as safetensors lays them out: by type, then by name
+    order = sorted(arrays, key=lambda name: (_ORDER.index(kinds[arrays[name].dtype]), name))
+    at = 0
+    header: dict[str, dict[str, Any]] = {"__metadata__": {_KEY: text}}
+    for name in order:
+        array = arrays[name]
+        header[name] = {
+            "dtype": kinds[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        at += array.nbytes
+    written = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    return 8 + -(-len(written) // 8) * 8 + at
 
 
 def read_arrays(path: Path, *, mapped: bool = True) -> tuple[dict[str, AnyArray], dict[str, Any]]:

@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-ModelChoice: TypeAlias = Literal["ast", "st", "forest", "recall", "lom", "ova", "label-tree"]
+ModelChoice: TypeAlias = Literal[
+    "ast", "st", "forest", "recall", "lom", "ova", "label-tree", "auto"
+]
 """What ``train`` takes."""
 
 CLASSES = {
@@ -25,9 +27,10 @@ CLASSES = {
     "one-vs-all": "OneVsAllClassifier",
     "mach": "MACHClassifier",
     "ds": "DoubleSamplingClassifier",
+    "auto": "AutoTreeClassifier",
 }
-MODELS = tuple(CLASSES)
-"""All names, those that ``train`` does not take too."""
+MODELS = tuple(name for name in CLASSES if name != "auto")
+"""What is compared: all names but that of a fit to a budget, those that ``train`` lacks too."""
 
 _SOURCES = Path(__file__).parents[1] / "estimators"
 

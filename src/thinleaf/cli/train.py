@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from thinleaf.cli import _options as options
+from thinleaf.cli._auto import auto_settings, deploy_with, summary_of
+from thinleaf.cli._auto import dry_run as cost_of
 from thinleaf.cli._checks import check_between, check_inputs, check_jobs, check_output
 from thinleaf.cli._data import name_of, prepare_rows, read_all
 from thinleaf.cli._estimator import given_executor, given_parameters, make_estimator
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from thinleaf.model.frozen import FrozenModel
     from thinleaf.text.recipe import Recipe
 
-_TEXT, _FILE, _TREE = "Texts", "Data file", "Tree"
+_TEXT, _FILE, _TREE, _BUDGET = "Texts", "Data file", "Tree", "Budget"
 
 
 def train(
@@ -44,9 +46,38 @@ def train(
         ModelChoice,
         typer.Option(
             help="Adaptive softmax tree, or one of fixed depth; a forest of them; online: Recall "
-            "Tree, LOMTree, one-against-all; or label tree."
+            "Tree, LOMTree, one-against-all; or label tree. auto is --auto."
         ),
     ] = "ast",
+    auto: Annotated[
+        bool,
+        typer.Option(
+            "--auto",
+            help="Try several models, and take the best that keeps --max-us, --max-mb and "
+            "--max-seconds.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = False,
+    max_us: Annotated[
+        float | None,
+        typer.Option(metavar="US", help="Microseconds of a prediction.", rich_help_panel=_BUDGET),
+    ] = None,
+    max_mb: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MB",
+            help="Size of the model file, in millions of bytes.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what training would cost: seconds, memory, size of the model.",
+            rich_help_panel=_BUDGET,
+        ),
+    ] = False,
     validation: Annotated[
         float | None,
         typer.Option(metavar="SHARE", help="Share of the rows to choose the best tree by."),
@@ -107,7 +138,7 @@ def train(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="ast, forest: growth ends after this time.",
+            help="ast, forest: growth ends after this time. With --auto, training does.",
             rich_help_panel=_TREE,
         ),
     ] = None,
@@ -119,7 +150,12 @@ def train(
     ] = None,
     trees: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="forest: number of trees.", rich_help_panel=_TREE),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="forest: number of trees. With --auto, at the most.",
+            rich_help_panel=_TREE,
+        ),
     ] = None,
     depth: Annotated[
         int | None,
@@ -303,6 +339,14 @@ def train(
         "verbose": int(not quiet),
     }
     width = options.beam_width(beam)
+    chosen = {
+        "--beam": width != 1,
+        "--temperature": temperature != 1.0,
+        "--weights": weights != "float32",
+        "--trainable": trainable and max_mb is not None,
+    }
+    name, settings = auto_settings(auto, model, settings, max_us, max_mb, chosen)
+    model = name  # type: ignore[assignment]
     if width == "auto" and model != "ast":
         raise ValueError("--beam auto is for --model ast: other models look for none")
     settings |= given_executor(executor, address)
@@ -330,7 +374,8 @@ def train(
         raise ValueError(f"n_buckets must be a power of two, got {buckets}")
     check_jobs(jobs)
     check_inputs(data)
-    check_output("a model", output, [("the data file", data)])
+    if not dry_run:
+        check_output("a model", output, [("the data file", data)])
     if checkpoint is not None:
         others = [("the data file", data), ("the model file", output)]
         check_output("a checkpoint", checkpoint, others)
@@ -374,6 +419,12 @@ def train(
         estimator = text_classifier(
             estimator, text_settings, encode, random_state=seed, rejection=rejection, **names
         )
+    if dry_run:
+        cost_of(estimator, X, examples, out)
+        return
+    if model == "auto":
+        texts = reader.layout.has_texts
+        deploy_with(estimator.model if texts else estimator, None if texts else recipe)
     from thinleaf.measuring.latency import Stopwatch
 
     with Stopwatch() as watch:
@@ -385,8 +436,8 @@ def train(
         "fit_seconds": round(watch.seconds, 3),
     }
     record |= _errors(model_of(estimator))
-    frozen = _freeze(estimator, recipe, weights, trainable)
-    if hasattr(frozen, "with_beam"):
+    frozen = _freeze(estimator, recipe, None if model == "auto" else weights, trainable)
+    if model != "auto" and hasattr(frozen, "with_beam"):
         if width == "auto":
             width, temperature = model_of(estimator)._paths("auto")
         frozen = frozen.with_beam(width, temperature=temperature)
@@ -432,12 +483,14 @@ def _freeze(estimator: Any, recipe: Recipe, weights: Any, trainable: bool) -> Fr
     sections = recipe.sections()
     if trainable:
         sections["training"] = training_section(estimator)
-    model: FrozenModel = estimator.freeze(weights=weights)
+    model: FrozenModel = estimator.freeze(**({} if weights is None else {"weights": weights}))
     return model.with_sections(**sections)
 
 
-def _errors(estimator: Any) -> dict[str, float | None]:
+def _errors(estimator: Any) -> dict[str, Any]:
     """Return the errors of the round or the sweep whose tree was kept, or of the stream."""
+    if hasattr(estimator, "frontier_"):
+        return summary_of(estimator)
     if hasattr(estimator, "progressive_loss_"):
         return {"progressive_loss": estimator.progressive_loss_}
     if hasattr(estimator, "estimators_"):
@@ -473,6 +526,13 @@ def _text(model: FrozenModel, output: str) -> str:
     return (
         f"{summary['estimator']}: {summary['rows']:,} rows, {model.n_features:,} features, "
         f"{model.n_classes:,} classes, {summary['fit_seconds']:.1f} s\n"
-        f"{model.shape}{''.join(errors)}\n"
+        f"{model.shape}{''.join(errors)}\n{_chosen(summary)}"
         f"wrote {output}, {size(Path(output).stat().st_size)}"
     )
+
+
+def _chosen(summary: dict[str, Any]) -> str:
+    """Return what a fit to a budget has chosen."""
+    if "chosen" not in summary:
+        return ""
+    return f"chosen: {summary['chosen']}, {summary['us']:.3g} µs a prediction\n"

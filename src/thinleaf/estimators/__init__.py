@@ -2,6 +2,8 @@
 
 from thinleaf.estimators._base.storable import load_estimator
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.estimators.auto_tree import AutoTreeClassifier
+from thinleaf.estimators.cost import estimate_cost
 from thinleaf.estimators.double_sampling import DoubleSamplingClassifier
 from thinleaf.estimators.flat_softmax import FlatSoftmaxClassifier
 from thinleaf.estimators.forest import SoftmaxForestClassifier
@@ -17,6 +19,7 @@ from thinleaf.estimators.text_classifier import TextClassifier
 
 STORABLE = (
     "AdaptiveSoftmaxTreeClassifier",
+    "AutoTreeClassifier",
     "FlatSoftmaxClassifier",
     "LOMTreeClassifier",
     "OneVsAllClassifier",
@@ -30,6 +33,7 @@ STORABLE = (
 
 __all__ = [
     "AdaptiveSoftmaxTreeClassifier",
+    "AutoTreeClassifier",
     "DoubleSamplingClassifier",
     "FlatSoftmaxClassifier",
     "LOMTreeClassifier",
@@ -42,5 +46,6 @@ __all__ = [
     "SoftmaxForestClassifier",
     "SoftmaxTreeClassifier",
     "TextClassifier",
+    "estimate_cost",
     "load_estimator",
 ]

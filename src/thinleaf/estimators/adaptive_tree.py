@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from thinleaf.softmaxtree.growth.adapt import (
     hold_out,
     usual_depth,
     usual_limits,
+    with_sharpness,
 )
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
@@ -46,10 +48,10 @@ from thinleaf.softmaxtree.solvers.router import solve_logistic
 from thinleaf.softmaxtree.tao import Settings, TrainingData
 from thinleaf.softmaxtree.tao.units import feature_spread
 
-_JUDGES = 0.15
+JUDGES = 0.15
 """Share of the rows that decide."""
 
-_LEAST_JUDGES = 20
+LEAST_JUDGES = 20
 _LOCAL_SWEEPS = 2
 _SPARSE_SWEEPS, _DENSE_SWEEPS = 1, 2
 """Over a replacement, and over the whole tree in a round, if the judge has the last word."""
@@ -82,6 +84,22 @@ _NOT_SHAPING = _LIMITS | {
     "zero_probability",
 }
 """What a tree depends on in another way: class weights are in those of the rows."""
+
+
+@dataclass(eq=False)
+class Watch:
+    """What a fit that held-out rows decide had before its last step.
+
+    Attributes
+    ----------
+    rounds : list of (Tree, overlap)
+        The tree of each round, fitted without the rows that decide.
+    judged : Tree or None
+        The one that was kept.
+    """
+
+    rounds: list[tuple[Tree, float | None]] = field(default_factory=list)
+    judged: Tree | None = None
 
 
 class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
@@ -231,6 +249,9 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     _known_kind: LeafKind | None = None
     """What another tree of a forest has found."""
 
+    _watch: Watch | None = None
+    """Who wants to know what the last fit, to all rows, started from."""
+
     _parameter_constraints: dict[str, list[Any]] = BaseTaoClassifier._parameter_constraints | {
         "decisions": [StrOptions({"held_out", "training"})],
         "leaf_loss": [StrOptions({"auto", "softmax", "hinge"})],
@@ -344,6 +365,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         lines = RoundLines(type(self).__name__, self.max_sweeps) if self.verbose else None
 
         def after(grown: Grown) -> None:
+            if self._watch is not None and grown.sweeps is None:
+                self._watch.rounds.append((grown.tree, grown.history[-1].overlap))
             if checkpoint is not None:
                 checkpoint.save(grown, int(seed.entropy))  # type: ignore[arg-type]
             if lines is not None:
@@ -351,8 +374,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
 
         for name in _FOUND:  # of an earlier fit
             self.__dict__.pop(name, None)
-        held = hold_out(data, self.validation_fraction or _JUDGES, node_seed(seed, 1))
-        judges = np.count_nonzero(held) >= _LEAST_JUDGES and not self.monotone
+        held = hold_out(data, self.validation_fraction or JUDGES, node_seed(seed, 1))
+        judges = np.count_nonzero(held) >= LEAST_JUDGES and not self.monotone
         if self.decisions == "held_out" and judges:
             self._adapt(data, held, seed, saved, after)
         else:
@@ -413,6 +436,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
                 tree, recipe = adapted.tree, adapted.recipe
                 self._keep(adapted.grown)
                 judged = adapted.grown.best
+                if self._watch is not None:
+                    self._watch.judged = judged
         self._found = recipe
         self.leaf_loss_, self.leaf_strength_ = recipe.kind.loss, recipe.kind.strength
         self.beam_, self.temperature_ = recipe.trust.beam, recipe.trust.temperature
@@ -428,6 +453,15 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             usual = {"auto": (FEW_WEIGHTS, 1.0), "drop": (0, AS_GOOD), "keep": (math.inf, 1.0)}
             return usual[self.small_weights]
         return 0, float(self.small_weights)
+
+    def _with_tree(self, tree: Tree, data: TrainingData) -> Self:
+        """Return this estimator with a tree that was fitted to some rows, as sure as its own."""
+        found = self._found
+        out = copy.copy(self)
+        out.__dict__.pop("_watch", None)
+        tree = with_sharpness(tree, found.sharpness)
+        out._finish(tree, data, None, found.trust.outside_scale, self.epsilon_ or None)
+        return out
 
     def _like_this(self) -> tuple[Recipe | None, LeafKind | None]:
         """Return what another tree of the same rows need not find again: all, or a part.

@@ -191,7 +191,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         if trees:
             self._check_drawn(drawn_from)
             rows = rows.with_all(classes.size)
-        seeds = _tree_seeds(self.random_state, self.n_estimators)
+        seeds = tree_seeds(self.random_state, self.n_estimators)
         seeds[: len(trees)] = [tree.random_state for tree in trees]
         rows, votes = self._held_out(rows, classes.size, seeds[0])
         if votes is not None:
@@ -473,7 +473,7 @@ def _fit_tree(
     return forest._fit_tree(rows, classes, like, seed)
 
 
-def _tree_seeds(random_state: Any, n: int) -> list[int]:
+def tree_seeds(random_state: Any, n: int) -> list[int]:
     """Return the seeds of trees, each a function of the forest's seed and its number."""
     seed = seed_sequence(random_state)
     return [int(node_seed(seed, i).generate_state(1)[0]) >> 1 for i in range(n)]

@@ -6,18 +6,19 @@ import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from thinleaf._dtypes import AccumArray, AnyArray
 from thinleaf.arrays.rows import as_matrix
+from thinleaf.estimators._auto.deadline import Clock, Deadline
 from thinleaf.estimators._base.classifier import all_or_nothing
 from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.held_out_texts import (
@@ -31,6 +32,7 @@ from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.storable import Trainable, build, described, plain
 from thinleaf.estimators._base.training_rows import check_labels, check_one_type
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.estimators.auto_tree import AutoTreeClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
 from thinleaf.execution import ExecutorChoice
 from thinleaf.labeltree.frozen import FrozenLabelTree
@@ -55,6 +57,11 @@ _KINDS: dict[str, Any] = {"words": "tfidf", "chars": "chars", "both": "both", "h
 _SETTINGS = tuple(signature(TextFeatures).parameters)
 """What a TextFeatures is made of."""
 
+_TIMED_TEXTS = 1000
+_REJECTION_BYTES = 8192
+_WITHOUT_REJECTION = 0.7
+"""Share of the time for the model alone, if there is to be a second one for rejection."""
+
 
 def _of_model(name: str) -> Callable[[Any], bool]:
     """Return a check that lets a method exist where the model has it."""
@@ -70,9 +77,10 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
 
     Parameters
     ----------
-    model : estimator, optional
-        Any classifier of thinleaf; by default an :class:`AdaptiveSoftmaxTreeClassifier`. A copy of
-        it is trained, with ``random_state`` and ``n_jobs`` of this object if it says none. A
+    model : estimator or "auto", optional
+        Any classifier of thinleaf; by default an :class:`AdaptiveSoftmaxTreeClassifier`. ``"auto"``
+        is an :class:`AutoTreeClassifier`, which keeps the budget of this object. A copy of it is
+        trained, with ``random_state`` and ``n_jobs`` of this object if it says none. A
         :class:`LabelTreeClassifier` makes features of its own.
     features : {"auto", "words", "chars", "both", "hashing"}, TextFeatures or callable
         How texts become rows. Words and pairs of words; sequences of characters within words; both;
@@ -88,6 +96,12 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         Whether to find out, by a second fit to four fifths of the texts, when not to answer: what
         ``predict(…, reject=…)`` and :meth:`confidence` need. With fewer than about 250 texts it is
         not done.
+    max_us : float, optional
+        With ``model="auto"``: microseconds of a prediction, from the text to the label.
+    max_bytes : float, optional
+        With ``model="auto"``: bytes of the model file, the words it knows among them.
+    max_fit_seconds : float, optional
+        With ``model="auto"``: of ``fit``, features and rejection included.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; -1 is all cores.
@@ -115,11 +129,14 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "model": [HasMethods(["fit", "predict_topk"]), None],
+        "model": [HasMethods(["fit", "predict_topk"]), StrOptions({"auto"}), None],
         "features": [StrOptions(set(get_args(FeatureChoice))), TextFeatures, callable],
         "text_columns": [str, list, tuple, None],
         "numeric_columns": [str, list, tuple, None],
         "rejection": ["boolean"],
+        "max_us": [Interval(Real, 0, None, closed="neither"), None],
+        "max_bytes": [Interval(Real, 0, None, closed="neither"), None],
+        "max_fit_seconds": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "executor": EXECUTORS,
@@ -138,6 +155,9 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         text_columns: str | Sequence[str] | None = None,
         numeric_columns: str | Sequence[str] | None = None,
         rejection: bool = True,
+        max_us: float | None = None,
+        max_bytes: float | None = None,
+        max_fit_seconds: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         executor: ExecutorChoice = "threads",
@@ -147,6 +167,9 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         self.text_columns = text_columns
         self.numeric_columns = numeric_columns
         self.rejection = rejection
+        self.max_us = max_us
+        self.max_bytes = max_bytes
+        self.max_fit_seconds = max_fit_seconds
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.executor = executor
@@ -173,6 +196,7 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         self
         """
         self._validate_params()
+        clock = Clock(self._limit())
         samples = self._samples(X)
         labels = _labels(y, n_samples(samples))
         model = self._new_model()
@@ -183,14 +207,43 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
             rows = as_matrix(made.rows(samples, self._n_threads))
         elif made_elsewhere := self._not_for_label_trees():
             raise ValueError(f"a label tree makes features of its own: leave out {made_elsewhere}")
+        if made is not None and isinstance(model, AutoTreeClassifier):
+            self._deploy_as_texts(model, made, samples, clock)
         interrupted = fit_model(model, rows, labels, sample_weight)
+        model.__dict__.pop("_wrap", None)
         self.model_, self.input_, self.classes_ = model, made, model.classes_
         self.rejection_, self._no_rejection = None, type(self)._no_rejection
         source = self._text_input
         if self.rejection and source is not None and not interrupted:
             seed = seed_sequence(self.random_state)
-            self.rejection_ = learned_rejection(model, source, samples, labels, sample_weight, seed)
+            with Deadline(clock.left):
+                self.rejection_ = learned_rejection(
+                    model, source, samples, labels, sample_weight, seed
+                )
         return self
+
+    def _limit(self) -> float | None:
+        """Return the seconds that a fit may take."""
+        given = self.max_fit_seconds
+        limit: float | None = (
+            getattr(self.model, "max_fit_seconds", None) if given is None else given
+        )
+        return limit
+
+    def _deploy_as_texts(
+        self, model: AutoTreeClassifier, made: Input, samples: Any, clock: Clock
+    ) -> None:
+        """Let a budget be that of the model of texts."""
+        some = np.unique(np.linspace(0, n_samples(samples) - 1, _TIMED_TEXTS).astype(int)).tolist()
+        if isinstance(samples, Mapping):
+            model._samples = [{name: column[i] for name, column in samples.items()} for i in some]
+        else:
+            model._samples = [samples[i] for i in some]
+        model._wrap = lambda frozen: self._taking_texts(frozen, made, None)
+        model._reserved += _REJECTION_BYTES if self.rejection else 0
+        if self._limit() is not None:
+            share = _WITHOUT_REJECTION if self.rejection else 1.0
+            model.max_fit_seconds = max(share * clock.left, 0.01)
 
     @available_if(_of_model("partial_fit"))  # type: ignore[untyped-decorator]
     @all_or_nothing
@@ -255,7 +308,17 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         return self
 
     def _new_model(self) -> Any:
-        model = AdaptiveSoftmaxTreeClassifier() if self.model is None else clone(self.model)
+        model: Any
+        budget = {name: getattr(self, name) for name in ("max_us", "max_bytes", "max_fit_seconds")}
+        if isinstance(self.model, str):
+            model = AutoTreeClassifier(**budget)
+        elif any(value is not None for value in budget.values()):
+            names = ", ".join(name for name, value in budget.items() if value is not None)
+            raise ValueError(f"{names}: a budget is for model='auto'")
+        else:
+            model = AdaptiveSoftmaxTreeClassifier() if self.model is None else clone(self.model)
+            if isinstance(model, AutoTreeClassifier):
+                model._reserved = self.model._reserved
         known = model.get_params(deep=False)
         if known.get("random_state", 0) is None and self.random_state is not None:
             entropy = seed_sequence(self.random_state).entropy
@@ -379,8 +442,26 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         check_is_fitted(self)
         return self._with_texts(self._freezable()._frozen_form())
 
+    @available_if(_of_model("at"))  # type: ignore[untyped-decorator]
+    def at(self, max_us: float | None = None, max_bytes: float | None = None) -> Any:
+        """Return the frozen model of another budget, from the same fit with ``model="auto"``.
+
+        Parameters
+        ----------
+        max_us, max_bytes : float, optional
+
+        Returns
+        -------
+        model : FrozenTextTree
+        """
+        check_is_fitted(self)
+        return self.model_._at(max_us, max_bytes, self._with_texts)
+
     def freeze(
-        self, *, beam: int | Literal["auto"] | None = None, weights: WeightType = "float32"
+        self,
+        *,
+        beam: int | Literal["auto"] | None = None,
+        weights: WeightType | None = None,
     ) -> Any:
         """Return the model in the form that is deployed: packed, immutable, without training.
 
@@ -388,8 +469,8 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         ----------
         beam : int or "auto", optional
             How many paths a text takes; by default what the model says.
-        weights : {"float32", "float16", "int8"}
-            Type of the leaf weights.
+        weights : {"float32", "float16", "int8"}, optional
+            Type of the leaf weights; by default float32, or what a fit to a budget has chosen.
 
         Returns
         -------
@@ -397,7 +478,8 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
             It takes texts.
         """
         check_is_fitted(self)
-        return self._with_texts(self._freezable().freeze(beam=beam, weights=weights))
+        given = {} if weights is None else {"weights": weights}
+        return self._with_texts(self._freezable().freeze(beam=beam, **given))
 
     def _freezable(self) -> Any:
         if not hasattr(self.model_, "freeze"):
@@ -409,12 +491,17 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
     def _with_texts(self, model: Any) -> Any:
         """Return a frozen model that takes texts."""
         made = self.input_
+        if made is not None:
+            return self._taking_texts(model, made, self.rejection_)
         sections = model.sections
         if self.rejection_ is not None:
             sections[SECTION] = self.rejection_.section()
-        if made is None:
-            return model.replaced(sections=sections)
-        sections[made.kind] = made.section()
+        return model.replaced(sections=sections)
+
+    def _taking_texts(self, model: Any, made: Input, rejection: Rejection | None) -> Any:
+        sections = model.sections | {made.kind: made.section()}
+        if rejection is not None:
+            sections[SECTION] = rejection.section()
         arguments = model._arguments() | {"sections": sections}
         source = StoredInput(sections, model.n_features, made)
         return FrozenTextTree(

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from thinleaf._dtypes import PARAM, AnyArray, IndexArray
 from thinleaf.arrays.checks import check_columns, check_real
 from thinleaf.arrays.rows import CSR, Rows, as_rows
-from thinleaf.model import calibration, forest, model_file, quantization
+from thinleaf.model import calibration, forest, model_file, quantization, thinning
 from thinleaf.model.file_parts import Section
 from thinleaf.model.packed_predictor import PackedPredictor
 from thinleaf.model.packing import PackedTree, WeightType
@@ -418,6 +418,23 @@ class FrozenTree(FrozenModel):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file: safetensors with JSON metadata. A file of that name is replaced."""
         model_file.save(self, path)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the file that :meth:`save` would write, exactly."""
+        return model_file.file_bytes(self)
+
+    def thinned(self, share: float) -> Self:
+        """Return the same model without small weights of leaves: smaller, with more errors.
+
+        Parameters
+        ----------
+        share : float
+            Weights below this share of the largest one of the same class in the same leaf are left
+            out, where leaves are stored as sparse rows; blocks stay as they are.
+        """
+        self.check()
+        return self.replaced(packed=thinning.thinned(self.packed, share))
 
     def replaced(self, **changes: Any) -> Self:
         """Return the same model with other arguments of the constructor; arrays are shared."""

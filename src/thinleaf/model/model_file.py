@@ -17,6 +17,7 @@ import numpy as np
 from thinleaf._dtypes import AnyArray
 from thinleaf.arrays.files import (
     ModelFileError,
+    bytes_of_file,
     pack_strings,
     read_arrays,
     typed,
@@ -107,11 +108,21 @@ def write_model(
     sections: Mapping[str, Section],
 ) -> None:
     """Write the arrays and metadata of a model, and what every model file carries beside them."""
+    write_arrays(Path(path), *_whole(arrays, metadata, summary, sections))
+
+
+def _whole(
+    arrays: Mapping[str, AnyArray],
+    metadata: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    sections: Mapping[str, Section],
+) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Return all arrays and metadata of a file."""
     about = {
         "summary": dict(summary),
         "sections": {name: dict(part.metadata) for name, part in sections.items()},
     }
-    write_arrays(Path(path), {**arrays, **section_arrays(sections)}, {**metadata, **about})
+    return {**arrays, **section_arrays(sections)}, {**metadata, **about}
 
 
 def check_version(metadata: Mapping[str, Any], newest: int) -> int:
@@ -135,6 +146,16 @@ def other_sections(
 
 def save(model: FrozenTree, path: str | os.PathLike[str]) -> None:
     """Write a softmax tree or forest."""
+    write_model(path, *_contents(model), model.summary, model.sections)
+
+
+def file_bytes(model: FrozenTree) -> int:
+    """Return the size of the file that :func:`save` would write, to the byte."""
+    return bytes_of_file(*_whole(*_contents(model), model.summary, model.sections))
+
+
+def _contents(model: FrozenTree) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Return the arrays and metadata of a softmax tree or forest."""
     packed, names = model.packed, model.feature_names
     narrow = is_narrow(packed)
     arrays = {f"tree.{name}": array for name, array in packed.arrays().items()}
@@ -159,7 +180,7 @@ def save(model: FrozenTree, path: str | os.PathLike[str]) -> None:
         metadata |= {"version": 3, "temperature": model.temperature}
     if narrow:
         metadata |= {"version": VERSION}
-    write_model(path, arrays, metadata, model.summary, model.sections)
+    return arrays, metadata
 
 
 def frozen_tree(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> FrozenTree:

@@ -58,9 +58,9 @@ class PackedPredictor(Predictor):
         self.packed, self.labels, self.n_features = packed, labels, packed.n_features
         self.label_list = labels.tolist()
         self.checked = checked
-        self.beam, self.temperature = int(beam), float(temperature)
         state = np.full(packed.n_leaves, checked, dtype=np.uint8)
         self._table, self._kept = packed.table(beam, temperature, state)
+        self.beam, self.temperature = int(beam), float(temperature)
         # code of beams and forests is compiled only where it is needed
         several = beam > 1 or packed.n_trees > 1
         self._several = True if several else None

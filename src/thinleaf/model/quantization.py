@@ -52,8 +52,8 @@ def _quantized(packed: PackedTree, weights: WeightType) -> PackedTree:
             block=np.clip(packed.block, -limit, limit).astype(np.float16),
             entry=np.clip(packed.entry, -limit, limit).astype(np.float16),
         )
-        return _without_zeros(halved)
-    at_block, at_entry = _class_of_weights(packed)
+        return without_zeros(halved)
+    at_block, at_entry = class_of_weights(packed)
     top = np.zeros(packed.class_ids.size, dtype=PARAM)
     np.maximum.at(top, at_block, np.abs(packed.block))
     np.maximum.at(top, at_entry, np.abs(packed.entry))
@@ -66,7 +66,7 @@ def _quantized(packed: PackedTree, weights: WeightType) -> PackedTree:
         entry=np.rint(packed.entry / scale[at_entry]).astype(np.int8),
         scale=scale,
     )
-    return _without_zeros(quantized)
+    return without_zeros(quantized)
 
 
 def report(model: FrozenTree, X: Any, y: npt.ArrayLike) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def report(model: FrozenTree, X: Any, y: npt.ArrayLike) -> list[dict[str, Any]]:
     ]
 
 
-def _class_of_weights(packed: PackedTree) -> tuple[AnyArray, AnyArray]:
+def class_of_weights(packed: PackedTree) -> tuple[AnyArray, AnyArray]:
     """Return the position in ``class_ids`` that each weight of blocks and of rows belongs to."""
     k = np.diff(packed.class_ptr)
     sizes = np.diff(packed.block_ptr)
@@ -97,7 +97,7 @@ def _class_of_weights(packed: PackedTree) -> tuple[AnyArray, AnyArray]:
     return at_block, packed.class_ptr[leaf_of_entry] + packed.slot
 
 
-def _without_zeros(packed: PackedTree) -> PackedTree:
+def without_zeros(packed: PackedTree) -> PackedTree:
     """Drop entries of sparse rows that have become zero, and rows that have become empty."""
     kept = packed.entry != 0
     row_of_entry = np.repeat(np.arange(packed.feat_idx.size), np.diff(packed.row_ptr))[kept]

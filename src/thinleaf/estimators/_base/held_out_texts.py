@@ -147,6 +147,8 @@ def _part(samples: Any, mask: BoolArray) -> Any:
 
 def _like(model: Any) -> Any:
     """Return a model to fit, which need not look again for what the first one has found."""
+    if hasattr(model, "_probe"):
+        return model._probe()
     probe = clone(model)
     known = probe.get_params(deep=False)
     quiet = {"checkpoint": None, "verbose": 0}

@@ -1,0 +1,346 @@
+"""The few models that are trained: a default tree, others like it, and a forest of them.
+
+The default tree holds some rows out, as it always does; all others are trained without the same
+rows, to be judged by them, and on all rows only if they are chosen. That the default tree has
+decided by these rows is in its favour: whoever is to replace it must be better all the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from thinleaf._dtypes import AnyArray
+from thinleaf.arrays.rows import CSR, as_matrix
+from thinleaf.estimators._auto.deadline import Clock, Deadline
+from thinleaf.estimators._base.out_of_bag import WeightedRows
+from thinleaf.estimators._base.seeds import seed_sequence
+from thinleaf.estimators._base.storable import training_summary
+from thinleaf.estimators.adaptive_tree import (
+    JUDGES,
+    LEAST_JUDGES,
+    AdaptiveSoftmaxTreeClassifier,
+    Watch,
+)
+from thinleaf.estimators.forest import SoftmaxForestClassifier, tree_seeds
+from thinleaf.execution import executor_for
+from thinleaf.model.frozen import FrozenTree
+from thinleaf.softmaxtree.growth.adapt import (
+    DENSE_WORK,
+    SPARSE_WORK,
+    flat_is_affordable,
+    hold_out,
+)
+from thinleaf.softmaxtree.growth.initial_tree import node_seed
+from thinleaf.softmaxtree.tao import TrainingData
+
+_MORE_WORK = 20.0
+"""Of one flat leaf, beside what the default tree takes for affordable without being asked."""
+
+_OTHER_DEPTHS = 2
+_RUNG = 0.25
+"""Share of the rows that others than the default tree are trained on at first."""
+
+_LEAST_RUNG = 2000
+_FEW = 0.03
+
+
+@dataclass(eq=False)
+class Contender:
+    """A trained model.
+
+    Attributes
+    ----------
+    source : str
+        What it is called: "tree", "round 3", "flat", "depth 4" or "forest".
+    judged : estimator
+        Fitted without the held-out rows.
+    final : estimator or None
+        Fitted to all rows.
+    build : callable
+        From a number of trees to ``final``.
+    refit_seconds : float
+        That building takes, as far as is known; of a forest, that of as many trees as threads.
+    fit_seconds : float
+        From the start of the fit until it was trained.
+    """
+
+    source: str
+    judged: Any
+    final: Any
+    build: Callable[[int], Any]
+    refit_seconds: float
+    fit_seconds: float
+
+    @property
+    def form(self) -> FrozenTree:
+        """What is judged."""
+        form: FrozenTree = self.judged._frozen_form()
+        return form
+
+    @property
+    def final_form(self) -> FrozenTree | None:
+        """What would be deployed, if it is there."""
+        form: FrozenTree | None = None if self.final is None else self.final._frozen_form()
+        return form
+
+    def has_all_rows(self, n_trees: int) -> bool:
+        """Return whether so many trees are there that are fitted to all rows."""
+        form = self.final_form
+        return form is not None and form.n_trees >= n_trees
+
+
+class Trainer:
+    """Trains contenders.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        Of ``fit``.
+    data : TrainingData
+        The same.
+    classes : ndarray of shape (n_classes,)
+    seed : int
+    n_jobs : int or None
+    clock : Clock
+    """
+
+    def __init__(
+        self,
+        given: tuple[Any, Any, Any],
+        data: TrainingData,
+        classes: AnyArray,
+        seed: int,
+        n_jobs: int | None,
+        clock: Clock,
+    ) -> None:
+        self._given, self.data, self.classes = given, data, classes
+        self._seed, self._n_jobs, self.clock = seed, n_jobs, clock
+        held = hold_out(data, JUDGES, node_seed(seed_sequence(seed), 1))
+        self.honest = bool(np.count_nonzero(held) >= LEAST_JUDGES)
+        if not self.honest:
+            held = data.weight / 2
+        self.part = replace(data, weight=data.weight - held).take(
+            np.flatnonzero(held < data.weight)
+        )
+        self.judging = replace(data, weight=held).take(np.flatnonzero(held))
+        self._watch = Watch()
+        self._trees: list[AdaptiveSoftmaxTreeClassifier] = []
+        self._last: list[AdaptiveSoftmaxTreeClassifier] = []
+        self._tree: Contender
+
+    # -- trees -------------------------------------------------------------------------------------
+
+    def tree(self) -> tuple[Contender, bool]:
+        """Return the default tree, and whether it was cut short."""
+        model = self._new()
+        model._watch = self._watch
+        began = self.clock.elapsed
+        deadline = Deadline(0.9 * self.clock.left)
+        try:
+            with warnings.catch_warnings(), deadline:
+                warnings.filterwarnings("ignore", "interrupted", UserWarning)
+                model.fit(*self._given)
+        except KeyboardInterrupt:
+            if not deadline.fired:
+                raise
+            model = self._least_tree()
+        model.__dict__.pop("_watch", None)
+        judged = model
+        if self._watch.judged is not None:
+            judged = model._with_tree(self._watch.judged, self.part)
+        seconds = self.clock.elapsed - began
+        self._tree = Contender("tree", judged, model, lambda _: model, 0.0, self.clock.elapsed)
+        self._tree_seconds = seconds
+        short = deadline.fired
+        if model.ended_ == "interrupted" and not short:
+            raise KeyboardInterrupt
+        return self._tree, short
+
+    def _least_tree(self) -> AdaptiveSoftmaxTreeClassifier:
+        """Return a tree of a few rows: when time was up, there was none, and there must be one."""
+        left_out = hold_out(self.part, 1.0 - _FEW, node_seed(seed_sequence(self._seed), 13))
+        rows = self.part.take(np.flatnonzero(left_out < self.part.weight))
+        model = self._new(max_rounds=0)
+        return model.fit(as_matrix(rows.X), self.classes[rows.y], rows.weight)
+
+    @property
+    def first(self) -> Contender:
+        """The default tree."""
+        return self._tree
+
+    def rounds(self) -> list[Contender]:
+        """Return the trees of some earlier rounds of growth: smaller, with more errors."""
+        rounds = self._watch.rounds
+        if self._watch.judged is None or len(rounds) < 3:
+            return []
+        model = self._tree.final
+        best = model.best_round_
+        out = []
+        for at in sorted({0, best // 3, (2 * best) // 3} - {best}):
+            judged = model._with_tree(rounds[at][0], self.part)
+            share = (at + 1) / len(rounds)
+            out.append(
+                Contender(
+                    f"round {at}",
+                    judged,
+                    None,
+                    partial(self._grown, at),
+                    share * self._tree_seconds,
+                    self.clock.elapsed,
+                )
+            )
+        return out
+
+    def _grown(self, rounds: int, n_trees: int) -> Any:
+        return self._new(max_rounds=rounds).fit(*self._given)
+
+    def others(self, *, fast: bool) -> list[str]:
+        """Return the names of trees of other depth that may be worth a trial.
+
+        Parameters
+        ----------
+        fast : bool
+            Whether deeper ones, which are faster, are wanted.
+        """
+        model = self._tree.final
+        found = getattr(model, "_found", None)
+        X, n_classes = self.data.X, self.data.n_classes
+        if found is None or not self.honest:
+            return []
+        names = []
+        depth = found.depth
+        if depth > 0 and self._flat_may_be():
+            names.append("flat")
+        if isinstance(X, CSR) and depth > 0 and len(model.history_) < 2:
+            names += [f"depth {depth - _OTHER_DEPTHS}"] if depth > _OTHER_DEPTHS else []
+        if fast and depth > 0 and n_classes > 2 ** (depth + _OTHER_DEPTHS):
+            names.append(f"depth {depth + _OTHER_DEPTHS}")
+        return names
+
+    def _flat_may_be(self) -> bool:
+        X, n_classes = self.data.X, self.data.n_classes
+        if isinstance(X, CSR):
+            return X.data.size * float(n_classes) <= _MORE_WORK * SPARSE_WORK
+        return flat_is_affordable(X, n_classes) and X.size * float(n_classes) <= DENSE_WORK
+
+    def promising(self, names: Sequence[str], judge: Callable[[Any], float]) -> list[str]:
+        """Return those that are not beaten when all have a quarter of the rows.
+
+        Time that is not there leaves out, too.
+        """
+        if not names or self.part.n_rows < _LEAST_RUNG:
+            return list(names)
+        chosen = hold_out(self.part, 1.0 - _RUNG, node_seed(seed_sequence(self._seed), 11))
+        some = self.part.take(np.flatnonzero(chosen < self.part.weight))
+        depth = self._tree.final._found.depth
+        reference = judge(self._of_depth(depth, some)._frozen_form())
+        kept = []
+        for name in names:
+            began = self.clock.elapsed
+            model = self._of_depth(_depth(name), some)
+            seconds = self.clock.elapsed - began
+            faster = _depth(name) > depth
+            better = judge(model._frozen_form()) <= reference
+            if (better or faster) and 2.5 * seconds / _RUNG < self.clock.left:
+                kept.append(name)
+        return kept
+
+    def of_name(self, name: str) -> Contender:
+        """Train a tree of another depth."""
+        if name.startswith("round "):
+            return next(found for found in self.rounds() if found.source == name)
+        began = self.clock.elapsed
+        judged = self._of_depth(_depth(name), self.part)
+        seconds = self.clock.elapsed - began
+
+        def build(n_trees: int) -> Any:
+            model = clone(judged)
+            model._recipe = judged._found
+            return model.fit(*self._given)
+
+        return Contender(name, judged, None, build, seconds / (1 - JUDGES), self.clock.elapsed)
+
+    def _of_depth(self, depth: int, rows: TrainingData) -> AdaptiveSoftmaxTreeClassifier:
+        model = self._new(initial_depth=depth, max_rounds=0)
+        model._known_kind = self._tree.final._found.kind
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "interrupted", UserWarning)
+            model.fit(as_matrix(rows.X), self.classes[rows.y], rows.weight)
+        if model.ended_ == "interrupted":
+            raise KeyboardInterrupt
+        return model
+
+    def _new(self, **options: Any) -> AdaptiveSoftmaxTreeClassifier:
+        return AdaptiveSoftmaxTreeClassifier(
+            random_state=self._seed, n_jobs=self._n_jobs, **options
+        )
+
+    # -- forests -----------------------------------------------------------------------------------
+
+    def forest(self, n_trees: int) -> Contender:
+        """Return a forest of so many trees; those that are there are kept."""
+        began, n_before = self.clock.elapsed, len(self._trees)
+        self._trees += self._more(self.part, n_before, n_trees - 1, self._tree.judged)
+        n_new = len(self._trees) - n_before
+        seconds = (self.clock.elapsed - began) / self.waves(n_new)
+        judged = self._forest_of([self._tree.judged, *self._trees])
+
+        def build(n: int) -> Any:
+            step = self.workers
+            while len(self._last) < n - 1:
+                done = len(self._last)
+                self._last += self._more(self.data, done, min(done + step, n - 1), self._tree.final)
+            return self.done()
+
+        return Contender("forest", judged, None, build, seconds / (1 - JUDGES), self.clock.elapsed)
+
+    def done(self) -> SoftmaxForestClassifier:
+        """Return the forest of the trees that are fitted to all rows so far."""
+        return self._forest_of([self._tree.final, *self._last])
+
+    def waves(self, n_trees: int) -> int:
+        """Return how often all threads have a tree to train, for so many trees; at least once."""
+        return max(-(-n_trees // self.workers), 1)
+
+    @property
+    def workers(self) -> int:
+        """How many trees are trained at a time."""
+        with executor_for(self._n_jobs) as executor:
+            return executor.n_workers
+
+    def _more(self, data: TrainingData, begin: int, end: int, first: Any) -> list[Any]:
+        """Return trees of a forest beside the first one."""
+        rows = WeightedRows(as_matrix(data.X), data.y, data.weight)
+        seeds = tree_seeds(self._seed, end + 1)[1 + begin :]
+        forest = SoftmaxForestClassifier()
+        fit = partial(forest._fit_tree, rows, self.classes, first)
+        with executor_for(self._n_jobs) as executor, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "interrupted", UserWarning)
+            trees = executor.map(fit, seeds)
+        if any(tree.ended_ == "interrupted" for tree in trees):
+            raise KeyboardInterrupt
+        return list(trees)
+
+    def _forest_of(self, trees: list[Any]) -> SoftmaxForestClassifier:
+        forest = SoftmaxForestClassifier(
+            n_estimators=len(trees), random_state=self._seed, n_jobs=self._n_jobs
+        )
+        forest.classes_, forest.estimators_, forest.history_ = self.classes, trees, []
+        forest.sparse_input_ = isinstance(self.data.X, CSR)
+        forest.n_features_in_ = trees[0].n_features_in_
+        forest.drawn_from_ = {
+            "n_rows": self.data.n_rows, "bootstrap": False, "validation_fraction": None
+        }  # fmt: skip
+        forest._trained_with = training_summary(forest)
+        return forest
+
+
+def _depth(name: str) -> int:
+    return 0 if name == "flat" else int(name.removeprefix("depth "))

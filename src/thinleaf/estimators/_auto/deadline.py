@@ -1,0 +1,94 @@
+"""An end to a part of a fit: Ctrl-C, pressed by a clock."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import math
+import signal
+import threading
+from types import TracebackType
+from typing import Self
+
+from thinleaf.model.latency import Stopwatch
+
+
+class Clock:
+    """Seconds since a fit began, and how many may pass.
+
+    Parameters
+    ----------
+    seconds : float or None
+        That may pass in all.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._watch = Stopwatch()
+        self._watch.__enter__()
+        self.limit = math.inf if seconds is None else float(seconds)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        self._watch.__exit__()
+        return self._watch.runs.pop()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; infinite without a limit."""
+        return self.limit - self.elapsed
+
+
+def _press() -> None:
+    """Press Ctrl-C: by a signal where there is one, since only that ends waiting for a thread."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
+
+
+class Deadline:
+    """Raises ``KeyboardInterrupt`` in a ``with`` block that takes too long.
+
+    Whatever a fit does on Ctrl-C it does then. Only the main thread can be interrupted; in others,
+    nothing happens.
+
+    Parameters
+    ----------
+    seconds : float
+        Infinite for none.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.fired = False
+        self._lock = threading.Lock()
+        self._over = False
+        self._timer: threading.Timer | None = None
+        if math.isfinite(seconds) and threading.current_thread() is threading.main_thread():
+            self._timer = threading.Timer(max(seconds, 0.0), self._fire)
+            self._timer.daemon = True
+
+    def _fire(self) -> None:
+        with self._lock:
+            if not self._over:
+                self.fired = True
+                _press()
+
+    def __enter__(self) -> Self:
+        if self._timer is not None:
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._timer is None:
+            return
+        with contextlib.suppress(KeyboardInterrupt):  # one that comes just now has come too late
+            self._timer.cancel()
+            with self._lock:
+                self._over = True

@@ -1,0 +1,423 @@
+"""Few models trained, many derived from them, each judged and timed; then one is chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from thinleaf.estimators._auto.contenders import Contender, Trainer
+from thinleaf.estimators._auto.deadline import Deadline
+from thinleaf.estimators._auto.judge import Deployment, Judge, Score
+from thinleaf.model.front import Frontier, Point
+from thinleaf.model.variant import Variant
+
+SLACK = 1.08
+"""Measured microseconds count as this many times more, because other processes will differ."""
+
+_SURE = 0.5
+"""Standard errors by which a model must have fewer errors than the default one to replace it."""
+
+_USUAL_BEAM = 4
+_TEMPERATURES = (0.5, 1.0, 2.0, 4.0)
+_WIDE_BEAMS = (8, 16)
+_TOO_SLOW = 1.5
+_DROPPED = (0.02, 0.05, 0.1)
+_MUCH_DROPPED = (0.2, 0.4, 0.6)
+_MOST_SHRUNK = 4
+_WORTH = 0.99
+"""More trees go on while they bring errors below this share of what fewer ones had."""
+
+_TRYING = 0.5
+"""Share of the time after the default tree in which others are tried; the rest is for the last fit,
+which has more rows."""
+
+_RESERVE = 0.08
+"""Share of the time that is kept for measuring."""
+
+_WEIGHTS = ("float32", "float16", "int8")
+DEFAULT = ("tree", Variant())
+
+
+class BudgetError(ValueError):
+    """No model that could be had keeps the budget."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a model may cost.
+
+    Attributes
+    ----------
+    max_us : float or None
+    max_bytes : float or None
+        Of the file, with what others add to it.
+    """
+
+    max_us: float | None
+    max_bytes: float | None
+
+    def kept(self, us: float, n_bytes: float, slack: float = SLACK) -> bool:
+        """Return whether a model keeps it."""
+        return (self.max_us is None or slack * us <= self.max_us) and (
+            self.max_bytes is None or n_bytes <= self.max_bytes
+        )
+
+
+class Search:
+    """What is known so far of all models.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    judge : Judge
+    deployment : Deployment
+    budget : Budget
+    max_trees : int
+    repeat : mapping, optional
+        What an earlier fit was decided by.
+    say : callable
+        Takes lines of progress.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        judge: Judge,
+        deployment: Deployment,
+        budget: Budget,
+        max_trees: int,
+        repeat: Mapping[str, Any] | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self.trainer, self._judge, self._deployment = trainer, judge, deployment
+        self._budget, self._max_trees, self._repeat, self._say = budget, max_trees, repeat, say
+        self.contenders: dict[str, Contender] = {}
+        self.scores: dict[tuple[str, Variant], Score] = {}
+        self.points: dict[tuple[str, Variant], Point] = {}
+        self.left_out: list[str] = []
+        self.interrupted = False
+        self.cut_short = False
+        self._growth = 1.0
+        self._clock = trainer.clock
+
+    # -- training ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Train, derive and measure until there is nothing left to try, or no time."""
+        try:
+            tree, self.cut_short = self.trainer.tree()
+        except KeyboardInterrupt:
+            if not hasattr(self.trainer, "_tree"):
+                raise
+            tree, self.interrupted = self.trainer.first, True
+        form = tree.final_form
+        assert form is not None
+        self._growth = self._deployment.n_bytes(form) / self._deployment.n_bytes(tree.form)
+        self._enter(tree, 1)
+        if self.interrupted or self.cut_short or not self.trainer.honest:
+            return
+        deadline = Deadline(_TRYING * self._clock.left)
+        try:
+            with deadline:
+                self._go_on()
+        except KeyboardInterrupt:
+            self.interrupted = not deadline.fired
+            self.left_out.append("what was being tried when time was up")
+
+    def _go_on(self) -> None:
+        tree = self.contenders["tree"]
+        if self._repeat is None:
+            names = [found.source for found in self.trainer.rounds()]
+            slow = self._budget.max_us is not None and (
+                self.points[DEFAULT].us * SLACK > self._budget.max_us / 2
+            )
+            others = self.trainer.others(fast=slow)
+            good = self.trainer.promising(others, lambda form: self._judge(form).value)
+            self.left_out += [
+                f"{name}: no better on a quarter of the rows, or too slow to train"
+                for name in others
+                if name not in good
+            ]
+            names += good
+        else:
+            names = [name for name in self._repeat["sources"] if name not in ("tree", "forest")]
+        for name in names:
+            self._enter(self.trainer.of_name(name), 1)
+        if self._repeat is not None:
+            if "forest" in self._repeat["sources"]:
+                self._enter(self.trainer.forest(int(self._repeat["n_trees"])), None)
+            return
+        self._grow_forest(tree)
+
+    def _grow_forest(self, tree: Contender) -> None:
+        """Add trees while they help, and the budget and the time allow it."""
+        n_trees, best = 2, self._least("tree")
+        seconds = max(0.3 * self.trainer.first.fit_seconds, 1e-3)
+        while n_trees <= self._max_trees:
+            if not self._room_for(n_trees):
+                self.left_out.append(f"forests of {n_trees} trees: over the budget")
+                return
+            needed = self.trainer.waves(n_trees // 2) + 1.2 * self.trainer.waves(n_trees - 1)
+            if seconds * needed > 0.8 * self._clock.left:
+                self.left_out.append(f"forests of {n_trees} trees: no time")
+                return
+            forest = self.trainer.forest(n_trees)
+            seconds = forest.refit_seconds
+            self._enter(forest, n_trees)
+            if n_trees > 2:
+                self._enter(forest, 3 * n_trees // 4, widen=False)
+            least = self._least("forest")
+            if n_trees > 2 and least > _WORTH * best:
+                self.left_out.append(f"forests of more than {n_trees} trees: no better")
+                return
+            best, n_trees = min(best, least), 2 * n_trees
+
+    def _room_for(self, n_trees: int) -> bool:
+        """Return whether the smallest forest of so many trees may keep the budget."""
+        trees = [p for (source, _), p in self.points.items() if source == "tree"]
+        us = min(p.us for p in trees) * (1 + 0.6 * (n_trees - 1))
+        base = self._deployment.n_bytes(self.trainer.first.form.quantized("int8"))
+        empty = base - self.trainer.first.form.quantized("int8").nbytes
+        return self._budget.kept(us, empty + (base - empty) * n_trees * 0.8, 1.0)
+
+    def _least(self, source: str) -> float:
+        return min(p.error for (of, _), p in self.points.items() if of == source)
+
+    # -- deriving ----------------------------------------------------------------------------------
+
+    def _enter(self, contender: Contender, n_trees: int | None, widen: bool = True) -> None:
+        """Measure a model, and what can be made of it without training."""
+        known = self.contenders.get(contender.source)
+        if known is None or known.form.n_trees <= contender.form.n_trees:
+            self.contenders[contender.source] = contender
+        sizes = (
+            [n_trees] if n_trees is not None else sorted({2, 3, 4, 6, 8, contender.form.n_trees})
+        )
+        for size in sizes:
+            if size is None or size > contender.form.n_trees:
+                continue
+            base = self._point(contender, Variant(n_trees=size))
+            branching = contender.form.n_leaves > contender.form.n_trees
+            if branching and not self._too_slow(base) and not self._late():
+                self._beams(contender, size, widen)
+        self._shrink(contender)
+        least = self._least(contender.source)
+        self._say(f"{contender.source}: {least:.4f} after {self._clock.elapsed:.1f} s")
+
+    def _beams(self, contender: Contender, n_trees: int, widen: bool) -> None:
+        def at(beam: int, temperature: float) -> Variant:
+            return Variant(n_trees, beam, temperature)
+
+        def value(variant: Variant) -> float:
+            return self._score(contender, variant).value
+
+        usual = min(
+            (at(_USUAL_BEAM, t) for t in _TEMPERATURES),
+            key=lambda v: (value(v), abs(math.log(v.temperature))),
+        )
+        self._point(contender, at(2, usual.temperature))
+        last = self._point(contender, usual)
+        for beam in _WIDE_BEAMS if widen else ():
+            if self._too_slow(last) or self._late():
+                return
+            hotter = [at(beam, t) for t in (usual.temperature, 2 * usual.temperature)]
+            best = min(hotter, key=lambda v: (value(v), v.temperature))
+            found = self._point(contender, best)
+            if found.error >= last.error:
+                return
+            last = found
+
+    def _shrink(self, contender: Contender) -> None:
+        """Measure smaller and fewer weights of the best so far."""
+        source = contender.source
+        own = [p for (of, v), p in self.points.items() if of == source and v.weights == "float32"]
+        front = [p for p in own if not any(_simpler(other, p) for other in own)]
+        rows = contender.form.packed.entry.size > 0
+        for p in sorted(front, key=lambda p: (p.error, p.bytes))[:_MOST_SHRUNK]:
+            if self._late():
+                return
+            self._point(contender, replace(p.variant, weights="float16"))
+            small = self._point(contender, replace(p.variant, weights="int8"))
+            for dropped in _DROPPED if rows else ():
+                self._point(contender, replace(small.variant, dropped=dropped))
+        limit = self._budget.max_bytes
+        if limit is None or not rows or any(p.bytes <= limit for p in self.points.values()):
+            return
+        for dropped in _MUCH_DROPPED:
+            self._point(contender, Variant(weights="int8", dropped=dropped))
+
+    def _too_slow(self, point: Point) -> bool:
+        limit = self._budget.max_us
+        return limit is not None and point.us > _TOO_SLOW * limit
+
+    def _late(self) -> bool:
+        return self._clock.left < _RESERVE / 2 * self._clock.limit
+
+    # -- measuring ---------------------------------------------------------------------------------
+
+    def _score(self, contender: Contender, variant: Variant) -> Score:
+        key = (contender.source, variant)
+        if key not in self.scores:
+            self.scores[key] = self._judge(variant.of(contender.form))
+        return self.scores[key]
+
+    def _point(self, contender: Contender, variant: Variant) -> Point:
+        key = (contender.source, variant)
+        if key in self.points:
+            return self.points[key]
+        score = self._score(contender, variant)
+        final = contender.final_form
+        model = variant.of(contender.form if final is None else final)
+        n_bytes = self._deployment.n_bytes(model)
+        if final is None:
+            n_bytes = round(n_bytes * max(self._growth, 1.0))
+        us = self._deployment.us(model)
+        self.points[key] = Point(
+            contender.source, variant, score.value, us, n_bytes, contender.fit_seconds,
+            final is not None,
+        )  # fmt: skip
+        return self.points[key]
+
+    # -- choosing ----------------------------------------------------------------------------------
+
+    def choose(self) -> tuple[Point, Any]:
+        """Return the chosen model and the estimator that it is made of, fitted to all rows if so.
+
+        What was found not to keep the budget once it was there is left out.
+        """
+        over: set[tuple[str, Variant]] = set()
+        for _ in range(len(self.points)):
+            point = self._best(over)
+            contender = self.contenders[point.source]
+            estimator = self._finished(contender, point)
+            if estimator is None:
+                if self._only_judged(over | {(point.source, point.variant)}):
+                    estimator = contender.judged
+                else:  # a model of fewer rows is no match for one of all that keeps the budget
+                    over.add((point.source, point.variant))
+                    continue
+            form = point.variant.of(estimator._frozen_form())
+            us = self._deployment.us(form, careful=True)
+            point = replace(
+                point,
+                us=us,
+                bytes=self._deployment.n_bytes(form),
+                fit_seconds=self._clock.elapsed,
+                all_rows=estimator is contender.final,
+            )
+            key = (point.source, point.variant)
+            self.points[key] = point
+            if self._repeat is not None or self._budget.kept(us, point.bytes):
+                return point, estimator
+            over.add(key)
+            self._say(f"{point.name}: {us:.3g} µs and {point.bytes:,} bytes are over the budget")
+        raise self._nothing()
+
+    def _finished(self, contender: Contender, point: Point) -> Any:
+        """Return a model of all rows, or None if there is no time for it."""
+        if contender.has_all_rows(point.variant.n_trees):
+            return contender.final
+        seconds = contender.refit_seconds * self.trainer.waves(point.variant.n_trees - 1)
+        wanted = seconds < self._clock.left if self._repeat is None else self._repeat["refitted"]
+        if self.interrupted or not wanted:
+            return None
+        self._say(f"{point.name}: fitting to all rows")
+        deadline = Deadline((1 - _RESERVE / 4) * self._clock.left)
+        try:
+            with deadline:
+                contender.final = contender.build(point.variant.n_trees)
+        except KeyboardInterrupt:
+            self.interrupted = not deadline.fired
+            if contender.source == "forest":
+                contender.final = self.trainer.done()
+            return None
+        return contender.final if contender.has_all_rows(point.variant.n_trees) else None
+
+    def _only_judged(self, over: set[tuple[str, Variant]]) -> bool:
+        """Return whether no other model that is fitted to all rows keeps the budget."""
+        if self._repeat is not None:
+            return True
+        return not any(
+            self.contenders[p.source].has_all_rows(p.variant.n_trees)
+            for key, p in self.points.items()
+            if key not in over and self._budget.kept(p.us, p.bytes)
+        )
+
+    def _best(self, over: set[tuple[str, Variant]]) -> Point:
+        if self._repeat is not None:
+            chosen = dict(self._repeat["chosen"])
+            key = (chosen.pop("source"), Variant(**chosen))
+            if key not in self.points:
+                self._point(self.contenders[key[0]], key[1])
+            return self.points[key]
+        kept = [
+            p
+            for key, p in self.points.items()
+            if key not in over and self._budget.kept(p.us, p.bytes)
+        ]
+        if not kept:
+            raise self._nothing()
+        default = self.points[DEFAULT]
+
+        def key_of(p: Point) -> Any:
+            v = p.variant
+            small = _WEIGHTS.index(v.weights)
+            return (p.error, p != default, v.n_trees * v.beam, v.dropped, small, p.bytes, p.name)
+
+        kept.sort(key=key_of)
+        if default not in kept:
+            return kept[0]
+        standing = self.scores[DEFAULT]
+        return next(
+            p
+            for p in kept
+            if p == default
+            or self._judge.surely_less(self.scores[p.source, p.variant], standing, _SURE)
+            or (p.error <= default.error and not self._costs_more(p, default))
+        )
+
+    def _costs_more(self, p: Point, default: Point) -> bool:
+        """Return whether a model is larger or takes more paths: what does not depend on a clock."""
+        return p.bytes >= default.bytes or p.variant.n_trees * p.variant.beam > 1
+
+    def _nothing(self) -> BudgetError:
+        near = Frontier(tuple(self.points.values())).nearest(
+            self._budget.max_us, self._budget.max_bytes
+        )
+        limits, asked = [], []
+        if self._budget.max_us is not None:
+            limits.append(f"{self._budget.max_us:g} µs")
+            asked.append(f"max_us={_up(SLACK * SLACK * near.us)}")
+        if self._budget.max_bytes is not None:
+            limits.append(f"{self._budget.max_bytes:,.0f} bytes")
+            asked.append(f"max_bytes={near.bytes}")
+        return BudgetError(
+            f"no model keeps {' and '.join(limits)}. The nearest is {near.name}: "
+            f"{near.us:.3g} µs, {near.bytes:,} bytes and an error of {near.error:.4f} on held-out "
+            f"rows. To have it, ask for {' and '.join(asked)}"
+        )
+
+    def decided(self, chosen: Point) -> dict[str, Any]:
+        """Return what a fit needs to come to the same model without a clock."""
+        forest = self.contenders.get("forest")
+        return {
+            "sources": list(self.contenders),
+            "n_trees": 1 if forest is None else forest.form.n_trees,
+            "chosen": {"source": chosen.source} | asdict(chosen.variant),
+            "refitted": chosen.all_rows,
+        }
+
+
+def _simpler(p: Point, other: Point) -> bool:
+    """Return whether a model beats another one, told by paths instead of a clock."""
+    paths = p.variant.n_trees * p.variant.beam, other.variant.n_trees * other.variant.beam
+    mine, theirs = (p.error, paths[0], p.bytes), (other.error, paths[1], other.bytes)
+    return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+
+
+def _up(us: float) -> float:
+    """Return microseconds rounded up to two digits."""
+    unit = 10.0 ** (math.floor(math.log10(us)) - 1)
+    return round(math.ceil(us / unit) * unit, 6)

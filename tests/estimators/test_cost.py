@@ -1,0 +1,53 @@
+"""What a fit will cost: told by probes. Timings themselves are in ``benchmarks``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.estimator_cases import formats, problem, quick
+from thinleaf import AutoTreeClassifier, TextClassifier, estimate_cost
+from thinleaf.estimators import cost
+from thinleaf.estimators.cost import Probe
+
+
+@formats
+def test_it_tells_seconds_memory_and_bytes(kind):
+    X, y = problem(kind=kind, n_rows=900)
+    found = estimate_cost(X, y, quick(), probe_seconds=0.05)
+    assert found.n_rows == 900
+    assert found.seconds > 0.0
+    assert found.model_bytes > 0
+    assert found.peak_bytes is None or found.peak_bytes > 0
+    assert found.probes[0].n_rows == 500
+    assert "900 rows" in str(found)
+
+
+def test_probes_grow_until_time_is_up(monkeypatch):
+    X, y = problem(n_rows=20_000, n_classes=3)
+    asked = []
+
+    def probe(model, X, y, weight, some, base):
+        asked.append(some.size)
+        return Probe(int(some.size), some.size / 1000, 10**8 + 100 * int(some.size), 2 * some.size)
+
+    monkeypatch.setattr(cost, "_probe", probe)
+    found = estimate_cost(X, y, quick(), probe_seconds=9.0)
+    assert asked == [500, 1500, 4500]
+    assert found.seconds == pytest.approx(20.0)
+    assert found.peak_bytes == 10**8 + 100 * 20_000
+    assert found.model_bytes == pytest.approx(40_000, rel=1e-3)
+
+
+def test_budgets_bound_the_seconds_and_not_the_probes():
+    X, y = problem(n_rows=600)
+    model = AutoTreeClassifier(max_us=1e-9, max_fit_seconds=0.001, max_trees=1, random_state=0)
+    assert estimate_cost(X, y, model, probe_seconds=0.1).seconds == 0.001
+
+
+def test_texts_can_be_probed():
+    X = [f"word{i % 7} word{i % 3} word{i % 11}" for i in range(600)]
+    y = np.array([i % 7 for i in range(600)])
+    model = TextClassifier(quick(), features="words", rejection=False, random_state=0)
+    found = estimate_cost(X, y, model, probe_seconds=0.05)
+    assert found.model_bytes > 0
