@@ -39,7 +39,10 @@ def with_array(name: str, change: Callable[[np.ndarray], Any]) -> Attack:
         if name not in parts.arrays or parts.arrays[name].size < 2:
             return None
         before = parts.arrays[name]
-        after = np.asarray(change(before.copy()), dtype=before.dtype)
+        try:
+            after = np.asarray(change(before.copy()), dtype=before.dtype)
+        except OverflowError:  # narrow arrays do not hold such numbers
+            return None
         if before.shape == after.shape and np.array_equal(before, after):
             return None
         parts.arrays[name] = after
@@ -160,7 +163,7 @@ def _dtype(name: str) -> Attack:
         if array.size == 0:
             return None
         if other == array.dtype:
-            other = np.dtype(np.int64 if array.dtype.itemsize == 8 else np.float16)
+            other = np.dtype({1: np.int8, 8: np.int64}.get(array.dtype.itemsize, np.float16))
         parts.arrays[f"tree.{name}"] = array.view(other)
         return bytes(parts)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -113,6 +114,13 @@ def test_commands_run(page, tmp_path, monkeypatch):
         Path(f"{name}.csv").write_text(
             "\n".join(["sku,title,category", *records]), encoding="utf-8"
         )
+    tickets = [f"{text},a {text},{i % 7},{label}" for i, (label, text) in enumerate(rows)]
+    Path("tickets.csv").write_text(
+        "\n".join(["title,note,amount,queue", *tickets]), encoding="utf-8"
+    )
+    keys = ("title", "note", "amount", "queue")
+    records = [json.dumps(dict(zip(keys, line.split(","), strict=True))) for line in tickets]
+    Path("new.jsonl").write_text("\n".join(records), encoding="utf-8")
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"(?m)^```sh\n((?:.*\n)*?)```$", text)
     commands = [line for block in blocks for line in block.splitlines() if "thinleaf " in line]

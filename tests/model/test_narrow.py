@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.frozen_cases import frozen, frozen_forest, rich_forest, weight_types
+from tests.narrow_cases import LATER, ONCE, both_ways, cases, outside, wide_rows, wide_tree
 from tests.strategies import rich_tree
 from thinleaf import FrozenTree, load
 from thinleaf._dtypes import INDEX, OFFSET, PARAM
@@ -21,62 +22,6 @@ from thinleaf.model.packing import PackedTree, pack
 from thinleaf.model.probability import Outside
 from thinleaf.model.quantization import quantize
 from thinleaf.model.tree import Leaf, Router, Tree, TreeError
-
-WIDTH = 150_000
-
-
-def wide_tree(seed: int, n_leaves: int = 9, n_classes: int = 40) -> Tree:
-    """Return a tree over three segments of features, with leaves of every layout."""
-    rng = np.random.default_rng(seed)
-    children = [(2 * i + 1, 2 * i + 2) for i in range(n_leaves - 1)] + [(-1, -1)] * n_leaves
-    nodes: list[Router | Leaf] = []
-    edges = np.array([0, 1, 65_535, 65_536, 131_071, 131_072, WIDTH - 1])
-    for left, _ in children:
-        some = np.union1d(rng.choice(WIDTH, 60), rng.choice(edges, 4)).astype(INDEX)
-        if left >= 0:
-            nodes.append(Router(some, rng.normal(size=some.size).astype(PARAM), 0.1))
-            continue
-        k = int(rng.integers(1, 12))
-        classes = np.sort(rng.choice(n_classes, k, replace=False)).astype(INDEX)
-        if rng.random() < 0.2:
-            some = some[:0] if rng.random() < 0.5 else some[some < 65_536]
-        weights = rng.normal(size=(some.size, k)).astype(PARAM)
-        weights[rng.random(weights.shape) < rng.choice([0.1, 0.8])] = 0.0
-        nodes.append(Leaf(classes, some, weights, rng.normal(size=k).astype(PARAM)))
-    return Tree.build(children, nodes, n_features=WIDTH, n_classes=n_classes)
-
-
-def wide_rows(seed: int, tree: Tree, n_rows: int = 30) -> sp.csr_matrix:
-    """Return sparse rows whose features occur in the tree, and a few that do not."""
-    rng = np.random.default_rng(seed)
-    known = np.union1d(tree.feat_idx, tree.router_idx)
-    rows = np.repeat(np.arange(n_rows), 40)
-    columns = np.where(
-        rng.random(rows.size) < 0.8,
-        rng.choice(known, rows.size),
-        rng.integers(WIDTH, size=rows.size),
-    )
-    values = rng.normal(size=rows.size).astype(PARAM)
-    return sp.csr_matrix((values, (rows, columns)), shape=(n_rows, WIDTH))
-
-
-def outside(tree: Tree) -> Outside:
-    return Outside.of(tree, None, 0.01)
-
-
-def both_ways(tree: Tree, weights: str = "float32") -> tuple[FrozenTree, FrozenTree]:
-    """Return a model in wide and in narrow form; weights of routers are float32 in both."""
-    wide = FrozenTree(
-        quantize(widened(pack(tree, outside(tree), sparse=True)), weights),
-        np.arange(tree.n_classes),
-    )
-    assert not is_narrow(wide.packed)
-    narrow = narrowed(wide.packed)
-    narrow.validate()
-    assert narrow.segment_ptr.size
-    assert narrow.row_base.size
-    assert narrow.nbytes < wide.packed.nbytes
-    return wide, FrozenTree(narrow, wide.labels, checked=False)
 
 
 @weight_types
@@ -219,45 +164,6 @@ def test_files(weights, tmp_path):
 
 def narrow_packed() -> PackedTree:
     return both_ways(wide_tree(5))[1].packed
-
-
-def put(at, value):
-    def change(array):
-        array[at] = value
-        return array
-
-    return change
-
-
-ONCE = {
-    "segment_ptr": [
-        put(0, 1), put(1, -1), put(-1, 2**40), put(1, 2**62), put(3, 0), lambda a: a[:-1],
-        lambda a: np.append(a, a[-1]), lambda a: a[:0], lambda a: a[None],
-        lambda a: a.astype(np.int32),
-    ],
-    "row_base": [
-        put(0, 1), put(-1, 2**40), put(-1, -1), lambda a: a[:-1], lambda a: np.append(a, a[-1]),
-        lambda a: a[:0], lambda a: a.astype(np.int32),
-    ],
-    "row_ptr": [put(0, 1), put(-1, 2**16 - 1), lambda a: a[:-1], lambda a: a.astype(np.uint8)],
-    "router_idx": [put(0, 2**16 - 1), lambda a: a[::-1].copy(), lambda a: a.astype(np.int64)],
-    "feat_idx": [lambda a: a[:-1], lambda a: a.astype(INDEX), lambda a: a.astype(np.int16)],
-    "slot": [lambda a: a[:-1], lambda a: a.astype(np.int8)],
-    "router_val": [
-        put(0, np.nan), lambda a: a[:-1], lambda a: a.astype(np.float64),
-        lambda a: a.astype(np.int8),
-    ],
-}  # fmt: skip
-LATER = {
-    "feat_idx": [put(0, 2**16 - 1), put(slice(0, 2), 3), lambda a: a[::-1].copy()],
-    "row_base": [put(1, 2**62), put(1, -(2**62)), put(1, 0)],
-    "row_ptr": [put(7, 2**16 - 1), put(8, 0)],
-    "slot": [put(0, 200), put(-1, 255)],
-}
-
-
-def cases(table):
-    return [(name, i) for name, changes in table.items() for i in range(len(changes))]
 
 
 @pytest.mark.parametrize(("name", "i"), cases(ONCE))

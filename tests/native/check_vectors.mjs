@@ -5,7 +5,7 @@ export async function differences({ load, ModelError }, vectors, contentOf) {
   for (const [name, expected] of Object.entries(vectors)) {
     const content = await contentOf(`${name}.thinleaf`);
     const model = await load(content);
-    const inputs = (expected.texts ?? expected.rows).map((x) => [x]);
+    const inputs = (expected.texts ?? expected.rows ?? []).map((x) => [x]);
     const pairs = (expected.pairs ?? []).map(([idx, val]) => [idx, val]);
     for (const given of [inputs, pairs]) {
       given.forEach(([x, values], i) => {
@@ -18,7 +18,8 @@ export async function differences({ load, ModelError }, vectors, contentOf) {
         if (!(model.path(x, 0, values).steps.length <= model.depth)) found.push(`${name} ${i} path`);
       });
     }
-    const all = model.topk(inputs[0][0], 1e9);
+    const [x, values] = [...inputs, ...pairs][0];
+    const all = model.topk(x, 1e9, values);
     if (all.length !== model.nClasses) found.push(`${name} all`);
     if (model.takesTexts !== (expected.texts !== undefined)) found.push(`${name} texts`);
     const bad = [

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from tests.data.vectors.make import EXPECTED, HERE
 from tests.frozen_cases import labels_of, real_rows, rich_forest, rich_model
+from tests.narrow_cases import narrow_tree
 from thinleaf import ModelFileError, load
 from thinleaf.cli import app
 from thinleaf.native.c_array import c_array
@@ -133,6 +134,17 @@ def test_onnx(kind, sparse):
     assert labels.tolist() == [model.predict_one(X[0])]
 
 
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_onnx_of_a_narrow_tree(weights):
+    runtime = pytest.importorskip("onnxruntime")
+    model = narrow_tree(7, weights=weights)
+    X = real_rows(n_rows=60, n_features=model.n_features)
+    session = runtime.InferenceSession(model.to_onnx().SerializeToString())
+    labels, p = session.run(None, {"X": X})
+    assert labels.tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(p, model.predict_proba(X), rtol=0.0, atol=5e-6)
+
+
 def test_onnx_of_a_forest():
     runtime = pytest.importorskip("onnxruntime")
     model, X = rich_forest((3, 4, 5)), real_rows(n_rows=60)
@@ -157,8 +169,9 @@ def run(*words: object) -> Any:
     return CliRunner().invoke(app, ["export", *map(str, words)])
 
 
-def test_every_form_is_written(tmp_path):
-    source = HERE / "dense-int8.thinleaf"
+@pytest.mark.parametrize("name", ["dense-int8", "narrow-int8"])
+def test_every_form_is_written(tmp_path, name):
+    source = HERE / f"{name}.thinleaf"
     for form in ("c", "json", "onnx"):
         result = run(source, "--to", form, "-o", tmp_path / form)
         assert result.exit_code == 0, result.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import json
 import math
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +20,23 @@ import scipy.sparse as sp
 
 from benchmarks._mutations import mutated
 from tests.attacks.corpus import ATTACKS
-from tests.attacks.parts import Parts
+from tests.attacks.parts import CODES, Parts
 from tests.data.models.make import HERE as OLD
 from tests.data.vectors.make import EXPECTED, HERE
 from tests.frozen_cases import real_rows, rich_forest, rich_model
+from tests.narrow_cases import (
+    LATER,
+    ONCE,
+    both_ways,
+    cases,
+    narrow_model,
+    narrow_tree,
+    wide_rows,
+    wide_tree,
+)
 from tests.native.compiled import Native, NativeError, compiled, library, needs_compiler
 from thinleaf import ModelFileError, load
+from thinleaf.model.narrow import NARROW, widened
 from thinleaf.native import _tables
 from thinleaf.text.characters import character_kinds
 
@@ -51,7 +64,7 @@ def opened(name: str, *options: str, **arguments) -> Native:
 def test_vectors(name, options):
     expected = VECTORS[name]
     inputs = [(text.encode(),) for text in expected.get("texts", [])]
-    inputs = inputs or [(np.array(row, dtype=np.float32),) for row in expected["rows"]]
+    inputs = inputs or [(np.array(row, dtype=np.float32),) for row in expected.get("rows", [])]
     pairs = [(np.array(idx, dtype=int), val) for idx, val in expected.get("pairs", [])]
     for model in (opened(name, *options), opened(name, *options, check=False)):
         for given in (inputs, pairs):
@@ -90,7 +103,34 @@ def test_beams_of_forests(tmp_path, beam, sparse, weights):
             assert native.predict(*one) == model.predict_one(*one)
 
 
-@pytest.mark.parametrize("name", ["dense", "sparse", "forest", "beam-temperature"])
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("weights", ["float32", "float16", "int8"])
+def test_narrow_trees(tmp_path, beam, weights):
+    """Three segments; 150 leaves, so that not all routers are near the root; some arrays wide."""
+    tree = wide_tree(1, n_leaves=150)
+    model = narrow_model(both_ways(tree)[0], weights)
+    wide = widened(model.packed)
+    some = {"slot": wide.slot, "feat_idx": wide.feat_idx, "segment_ptr": wide.segment_ptr}
+    other = {"row_ptr": wide.row_ptr, "row_base": wide.row_base}
+    if weights == "float32":
+        other["router_idx"] = wide.router_idx
+    for changes in ({}, some, other):
+        own = model.replaced(packed=replace(model.packed, **changes)).with_beam(beam)
+        own.save(tmp_path / "model")
+        native = Native((tmp_path / "model").read_bytes())
+        for row in wide_rows(2, tree, 15):
+            one = (row.indices, row.data)
+            ids, p = native.topk(*one, k=5)
+            top = own.predict_topk_one(*one, k=5)
+            assert ids == [label for label, _ in top]
+            np.testing.assert_allclose(p, [value for _, value in top], rtol=0.0, atol=1e-9)
+            assert native.predict(*one) == own.predict_one(*one)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dense", "sparse", "forest", "beam-temperature", "narrow", "narrow-float16", "narrow-int8"],
+)
 def test_a_path_ends_in_the_leaf(name):
     native, expected = opened(name), VECTORS[name]
     child = load(HERE / f"{name}.thinleaf").packed.child
@@ -214,7 +254,7 @@ def test_functions():
 # -- hostile rows ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["dense", "sparse", "beam", "forest-beam", "label-tree"])
+@pytest.mark.parametrize("name", ["dense", "sparse", "beam", "forest-beam", "label-tree", "narrow"])
 def test_rows_that_are_none(name):
     native = opened(name)
     width = native.n_features
@@ -234,7 +274,7 @@ def test_rows_that_are_none(name):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45])
-@pytest.mark.parametrize("name", ["dense", "sparse", "beam", "forest-beam", "label-tree"])
+@pytest.mark.parametrize("name", ["dense", "sparse", "beam", "forest-beam", "label-tree", "narrow"])
 def test_numbers_that_are_none(name, value):
     native, model = opened(name), load(HERE / f"{name}.thinleaf")
     rng = np.random.default_rng(0)
@@ -244,12 +284,12 @@ def test_numbers_that_are_none(name, value):
         assert 0 <= found < native.n_classes
         ids, _ = native.topk(x, k=2)
         assert all(0 <= c < native.n_classes for c in ids)
-        if name in ("dense", "sparse"):
+        if name in ("dense", "sparse", "narrow"):
             assert native.label(found) == model.predict_one(x.astype(np.float32))
 
 
 def test_pairs_may_repeat_and_come_in_any_order():
-    for name in ("dense", "sparse"):
+    for name in ("dense", "sparse", "narrow-int8", "narrow-segments"):
         native, model = opened(name), load(HERE / f"{name}.thinleaf")
         rng = np.random.default_rng(2)
         for n in (0, 1, 5, 100, 1000):
@@ -269,6 +309,8 @@ def good() -> dict[str, bytes]:
         "sparse": rich_model(3, sparse=True, labels=np.array([*"abcdefghi"]), feature_names=names),
         "forest": rich_forest((3, 4), sparse=True).with_beam(2, temperature=2.0),
         "halves": rich_model(3, weights="float16", labels=np.arange(9) / 2),
+        "narrow": narrow_tree(7),
+        "narrow-int8": narrow_tree(8, weights="int8"),
     }
     found = {name: path_content(model) for name, model in models.items()}
     return found | {
@@ -310,31 +352,86 @@ def test_files_that_end_early(good):
         Native(good["dense"] + b"\0")
 
 
-def test_mutated_files_are_refused_or_agree(tmp_path, good):
+def agree(content: bytes, path: Path) -> bool:
+    """Return whether Python and C both accept a file, or both refuse it; they answer alike."""
+    path.write_bytes(content)
+    try:
+        model = load(path)
+        model.check()
+        python = True
+    except ModelFileError:
+        python = False
+    try:
+        native = Native(content)
+        accepted = True
+    except NativeError:
+        accepted = False
+    if accepted and python and model.n_features < 1000:
+        x = np.ones(model.n_features, dtype=np.float32)
+        assert native.label(native.predict(x)) == model.predict_one(x)
+    return accepted == python
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_mutated_files_are_refused_or_agree(tmp_path, good, narrow):
     """Whatever one of the two accepts, the other does, and they answer alike."""
     rng = np.random.default_rng(5)
-    path = tmp_path / "bad"
-    disagree = []
-    for _ in range(600):
-        kind, content = mutated(rng, list(good.values()))
-        path.write_bytes(content)
-        try:
-            model = load(path)
-            model.check()
-            python = True
-        except ModelFileError:
-            python = False
-        try:
-            native = Native(content)
-            accepted = True
-        except NativeError:
-            accepted = False
-        if accepted != python:
-            disagree.append((kind, python))
-        elif python and model.n_features < 1000:
-            x = np.ones(model.n_features, dtype=np.float32)
-            assert native.label(native.predict(x)) == model.predict_one(x)
-    assert disagree == []
+    files = [content for name, content in good.items() if name.startswith("narrow") == narrow]
+    made = [mutated(rng, files) for _ in range(500)]
+    assert [kind for kind, content in made if not agree(content, tmp_path / "bad")] == []
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "i"), [(t, *case) for t in (ONCE, LATER) for case in cases(t)]
+)
+def test_narrow_arrays_that_do_not_fit(tmp_path, table, name, i):
+    content = path_content(narrow_tree(5, width=150_000))
+    parts = Parts.parse(content)
+    changed = table[name][i](parts.arrays[f"tree.{name}"].copy())
+    if changed.dtype not in CODES:
+        pytest.skip("no file has such numbers")
+    parts.arrays[f"tree.{name}"] = changed
+    with pytest.raises(NativeError):
+        Native(bytes(parts))
+    assert agree(bytes(parts), tmp_path / "bad")
+
+
+def test_where_narrow_arrays_may_be(tmp_path):
+    """Python and C agree on every mixture of types, versions and empty offsets."""
+    narrow = Parts.parse(path_content(narrow_tree(7)))
+    wide = widened(narrow_tree(7).packed).arrays()
+    dense = Parts.parse(path_content(rich_model(3)))
+    accepted = 0
+    for names in ([], ["slot"], ["feat_idx"], ["row_ptr"], ["router_idx"], ["router_val"], wide):
+        for drop in ([], ["segment_ptr"], ["row_base"], ["segment_ptr", "row_base"]):
+            for version in (1, 3, 4, 5):
+                parts = copy.deepcopy(narrow)
+                parts.metadata["version"] = version
+                parts.arrays |= {f"tree.{name}": wide[name] for name in names}
+                for name in drop:
+                    parts.arrays[f"tree.{name}"] = np.empty(0, np.int64)
+                for without in (False, True):
+                    for name in drop if without else []:
+                        del parts.arrays[f"tree.{name}"]
+                    assert agree(bytes(parts), tmp_path / "bad"), (list(names), drop, version)
+                    accepted += is_accepted(bytes(parts))
+    assert accepted > 10
+    for name, dtype in NARROW.items():
+        for version in (1, 4):
+            parts = copy.deepcopy(dense)
+            parts.metadata |= {"version": version, "n_trees": 1, "temperature": 1.0}
+            assert is_accepted(bytes(parts))
+            parts.arrays[f"tree.{name}"] = parts.arrays[f"tree.{name}"].astype(dtype)
+            assert not is_accepted(bytes(parts))
+            assert agree(bytes(parts), tmp_path / "bad")
+
+
+def is_accepted(content: bytes) -> bool:
+    try:
+        Native(content)
+    except NativeError:
+        return False
+    return True
 
 
 # -- sanitizers ------------------------------------------------------------------------------------

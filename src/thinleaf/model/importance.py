@@ -12,7 +12,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, AccumArray, AnyArray, IndexArray, OffsetArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    PARAM,
+    AccumArray,
+    AnyArray,
+    IndexArray,
+    OffsetArray,
+    ParamArray,
+)
 from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import CSR, Rows, n_features_of, n_rows_of
 from thinleaf.model.packing import PackedTree
@@ -94,7 +103,7 @@ class PackedRouters:
             features = np.repeat(np.arange(packed.n_features, dtype=INDEX), sizes)
             order = np.argsort(packed.router_idx, kind="stable")
             self._features: IndexArray = features[order]
-            self._weights: AnyArray = packed.router_val[order]
+            self._weights: ParamArray = packed.router_val[order].astype(PARAM, copy=False)
             counts = np.bincount(packed.router_idx, minlength=packed.n_nodes)
             self._ptr = offsets(counts)
 

@@ -15,7 +15,7 @@ ZIG = "0.17.0"
 OPTIONS = (
     "--target=wasm32-freestanding", "-std=c99", "-Oz", "-ffp-contract=off", "-nostdlib",
     "-fno-sanitize=all", "-mbulk-memory", "-msign-ext", "-mnontrapping-fptoint",
-    "-mllvm", "-inlinehint-threshold=5", "-mllvm", "-inline-threshold=5",
+    "-mllvm", "-inlinehint-threshold=5", "-mllvm", "-inline-threshold=5", "-mllvm", "-disable-lsr",
     "-Wl,--no-entry", "-Wl,--strip-all", "-s",
 )  # fmt: skip
 

@@ -76,6 +76,12 @@ void *memcpy(void *, const void *, size_t);
 #define TL_SMALL static inline
 #endif
 
+#ifdef __OPTIMIZE_SIZE__ /* once for all sizes of items; else once for each */
+#define TL_QUICK static inline
+#else
+#define TL_QUICK TL_SMALL
+#endif
+
 /* -- what users see ------------------------------------------------------------------------------ */
 
 enum {
@@ -106,7 +112,7 @@ typedef struct tl_array {
     int64_t n;         /* items */
 } tl_array;
 
-/* Arrays of softmax trees; W is the type of leaf weights. */
+/* Arrays of softmax trees; W is the type of leaf weights. Five may be narrow: see tl_own_narrow. */
 #define TL_TREE_ARRAYS(X)                                                                        \
     X(child, I32) X(bias, F32) X(dense_at, I32) X(dense_val, F32) X(router_ptr, I64)             \
     X(router_idx, I32) X(router_val, F32) X(class_ptr, I64) X(class_ids, I32) X(leaf_bias, F32)  \
@@ -129,6 +135,11 @@ typedef struct tl_model {
 #define TL_MEMBER(name, type) tl_array name;
     TL_TREE_ARRAYS(TL_MEMBER)
 #undef TL_MEMBER
+    tl_array segment_ptr, row_base; /* of narrow features and rows */
+    int node_size, slot_size;       /* bytes of an item of router_idx, of slot */
+    int router_weights;             /* type of router_val: TL_FLOAT32, TL_FLOAT16 */
+    int narrow_rows;                /* row_ptr counts from row_base */
+    int64_t n_segments;             /* of narrow features in each leaf; 0 if feat_idx is wide */
     tl_array labels, label_ptr;
     int64_t max_classes, max_extra; /* of a leaf */
     /* texts */
@@ -272,6 +283,12 @@ TL_SMALL int32_t tl_int(tl_array a, int64_t i) { return tl_i32(a.at + 4 * i); }
 static inline int64_t tl_offset(tl_array a, int64_t i) { return tl_i64(a.at + 8 * i); }
 TL_SMALL float tl_number(tl_array a, int64_t i) { return tl_f32(a.at + 4 * i); }
 static inline double tl_long_number(tl_array a, int64_t i) { return tl_f64(a.at + 8 * i); }
+
+/* Item i of an array of ids: int32, or two bytes without a sign. */
+TL_SMALL int32_t tl_id(tl_array a, int64_t i, int size)
+{
+    return size == 4 ? tl_int(a, i) : (int32_t)tl_u16(a.at + 2 * i);
+}
 
 static inline float tl_half(uint16_t h)
 {
@@ -873,7 +890,7 @@ enum {
 #define TL_SLOT(name, type) TL_SLOT_##name,
     TL_TREE_ARRAYS(TL_SLOT)
 #undef TL_SLOT
-    TL_SLOT_labels, TL_SLOT_labels_utf8, TL_SLOT_labels_ptr, TL_SLOT_features_utf8,
+    TL_SLOT_segment_ptr, TL_SLOT_row_base, TL_SLOT_labels, TL_SLOT_labels_utf8, TL_SLOT_labels_ptr, TL_SLOT_features_utf8,
     TL_SLOT_features_ptr, TL_SLOT_term_bytes, TL_SLOT_term_ptr, TL_SLOT_idf, TL_SLOT_U,
     TL_SLOT_class_count, TL_SLOT_words, TL_SLOT_children, TL_SLOT_weights, TL_SLOT_bias_of_nodes,
     TL_SLOT_quality, TL_N_SLOTS = TL_SLOT_quality + 6
@@ -898,8 +915,8 @@ TL_COLD int tl_slot_of(const char *name, int64_t length)
 #define TL_NAME(name, type) "tree." #name,
         TL_TREE_ARRAYS(TL_NAME)
 #undef TL_NAME
-        "labels", "labels.utf8", "labels.ptr", "features.utf8", "features.ptr", "text.term_bytes",
-        "text.term_ptr", "text.idf", "U", "class_count", "words.keys", "nodes.children",
+        "tree.segment_ptr", "tree.row_base", "labels", "labels.utf8", "labels.ptr", "features.utf8",
+        "features.ptr", "text.term_bytes", "text.term_ptr", "text.idf", "U", "class_count", "words.keys", "nodes.children",
         "nodes.weights", "nodes.bias", "nodes.quality.J", "nodes.quality.J_max",
         "nodes.quality.balancedness", "nodes.quality.purity", "nodes.quality.n_labels",
         "nodes.quality.n_examples",
@@ -1148,11 +1165,11 @@ TL_COLD int tl_is_offsets(tl_array a, int64_t n, int64_t n_items)
     return at == n_items;
 }
 
-TL_ONCE int tl_ids_ascend(tl_array a, int64_t begin, int64_t end, int64_t limit)
+TL_ONCE int tl_ids_ascend(tl_array a, int size, int64_t begin, int64_t end, int64_t limit)
 {
     int64_t t, last = -1;
     for (t = begin; t < end; t++) {
-        int64_t id = tl_int(a, t);
+        int64_t id = tl_id(a, t, size);
         if (id <= last || id >= limit) return 0;
         last = id;
     }
@@ -1167,12 +1184,12 @@ TL_ONCE int tl_all_finite(tl_array a, int64_t begin, int64_t end)
     return !bad;
 }
 
-TL_COLD int tl_weights_finite(const tl_model *m, tl_array a, int64_t begin, int64_t end)
+TL_COLD int tl_weights_finite(int kind, tl_array a, int64_t begin, int64_t end)
 {
     int64_t t;
     uint32_t bad = 0;
-    if (m->weights == TL_FLOAT32) return tl_all_finite(a, begin, end);
-    if (m->weights == TL_FLOAT16)
+    if (kind == TL_FLOAT32) return tl_all_finite(a, begin, end);
+    if (kind == TL_FLOAT16)
         for (t = begin; t < end; t++) bad |= (tl_u16(a.at + 2 * t) & 0x7C00u) == 0x7C00u;
     return !bad;
 }
@@ -1242,13 +1259,35 @@ TL_COLD int tl_routers_fit(const tl_model *m, tl_room room)
     if (!tl_is_offsets(m->router_ptr, n_lists, m->router_idx.n)) return 0;
     if (m->router_val.n != m->router_idx.n) return 0;
     for (i = 0; i < n_lists; i++)
-        if (!tl_ids_ascend(m->router_idx, tl_offset(m->router_ptr, i),
+        if (!tl_ids_ascend(m->router_idx, m->node_size, tl_offset(m->router_ptr, i),
                            tl_offset(m->router_ptr, i + 1), limit)) return 0;
     return tl_all_finite(m->bias, 0, n) && tl_all_finite(m->dense_val, 0, m->dense_val.n) &&
-           tl_all_finite(m->router_val, 0, m->router_val.n);
+           tl_weights_finite(m->router_weights, m->router_val, 0, m->router_val.n);
 }
 
 /* -- leaves: all that knows their layout is here --------------------------------------------------*/
+
+#define TL_ROW_SHIFT 5 /* 32 rows share an offset, if they are narrow */
+
+/* Where the entries of a row begin, and those of the row before it end. */
+TL_SMALL int64_t tl_row_begin(const tl_model *m, int64_t r)
+{
+    if (!m->narrow_rows) return tl_offset(m->row_ptr, r);
+    return (int64_t)(tl_u64(m->row_base.at + 8 * (r >> TL_ROW_SHIFT)) + tl_u16(m->row_ptr.at + 2 * r));
+}
+
+/* Whether narrow features and rows have their offsets, and no others do. */
+TL_COLD int tl_narrow_fits(const tl_model *m)
+{
+    int64_t n = m->n_segments, i;
+    if (m->router_weights == TL_FLOAT16 && m->node_size != 2) return 0;
+    if (m->row_base.n != (m->narrow_rows ? (m->feat_idx.n >> TL_ROW_SHIFT) + 1 : 0)) return 0;
+    if (n == 0) return m->segment_ptr.n == 0;
+    if (!tl_is_offsets(m->segment_ptr, m->n_leaves * n, m->feat_idx.n)) return 0;
+    for (i = 0; i < m->n_leaves; i++)
+        if (tl_offset(m->segment_ptr, i * n) != tl_offset(m->feat_ptr, i)) return 0;
+    return 1;
+}
 
 /* Sizes of the leaves' arrays. */
 TL_COLD int tl_leaves_fit(tl_model *m)
@@ -1274,7 +1313,24 @@ TL_COLD int tl_leaves_fit(tl_model *m)
         if (extra > m->max_extra) m->max_extra = extra;
     }
     if (m->row_ptr.n != m->feat_idx.n + 1 || m->entry.n != m->slot.n) return 0;
-    return tl_offset(m->row_ptr, 0) == 0 && tl_offset(m->row_ptr, m->feat_idx.n) == m->slot.n;
+    if (!tl_narrow_fits(m)) return 0;
+    return tl_row_begin(m, 0) == 0 && tl_row_begin(m, m->feat_idx.n) == m->slot.n;
+}
+
+/* Whether the features of a leaf are in range and ascending. */
+TL_COLD int tl_features_ascend(const tl_model *m, int64_t leaf, int64_t begin, int64_t end)
+{
+    int64_t i, n = m->n_segments;
+    if (n == 0) return tl_ids_ascend(m->feat_idx, 4, begin, end, m->n_features);
+    for (i = 0; i < n; i++)
+        if (!tl_ids_ascend(m->feat_idx, 2, tl_offset(m->segment_ptr, leaf * n + i),
+                           tl_offset(m->segment_ptr, leaf * n + i + 1), m->n_features - 65536 * i)) return 0;
+    return 1;
+}
+
+TL_SMALL int32_t tl_slot(const uint8_t *slot, int64_t t, int size)
+{
+    return size == 1 ? slot[t] : tl_u16(slot + 2 * t);
 }
 
 /* Whether a leaf's ids are in range and ascending, and its weights finite. */
@@ -1284,20 +1340,20 @@ TL_ONCE int tl_leaf_is_valid(const tl_model *m, int64_t leaf)
     int64_t begin = tl_offset(m->feat_ptr, leaf), end = tl_offset(m->feat_ptr, leaf + 1);
     int64_t block = tl_offset(m->block_ptr, leaf), block_end = tl_offset(m->block_ptr, leaf + 1);
     int64_t t;
-    if (!tl_ids_ascend(m->class_ids, first, last, m->n_classes)) return 0;
+    if (!tl_ids_ascend(m->class_ids, 4, first, last, m->n_classes)) return 0;
     if (!tl_all_finite(m->leaf_bias, first, last)) return 0;
     if (m->weights == TL_INT8 && !tl_all_finite(m->scale, first, last)) return 0;
-    if (!tl_ids_ascend(m->feat_idx, begin, end, m->n_features)) return 0;
-    if (!tl_weights_finite(m, m->block, block, block_end)) return 0;
+    if (!tl_features_ascend(m, leaf, begin, end)) return 0;
+    if (!tl_weights_finite(m->weights, m->block, block, block_end)) return 0;
     if (begin < end) {
-        int64_t at = tl_offset(m->row_ptr, begin), stop = tl_offset(m->row_ptr, end);
+        int64_t at = tl_row_begin(m, begin), stop = tl_row_begin(m, end);
         if (at < 0 || at > stop || stop > m->slot.n) return 0;
         if (block != block_end && at != stop) return 0;
         for (t = begin; t < end; t++)
-            if (tl_offset(m->row_ptr, t) > tl_offset(m->row_ptr, t + 1)) return 0;
-        if (!tl_weights_finite(m, m->entry, at, stop)) return 0;
+            if (tl_row_begin(m, t) > tl_row_begin(m, t + 1)) return 0;
+        if (!tl_weights_finite(m->weights, m->entry, at, stop)) return 0;
         for (t = at; t < stop; t++)
-            if (tl_u16(m->slot.at + 2 * t) >= last - first) return 0;
+            if (tl_slot(m->slot.at, t, m->slot_size) >= last - first) return 0;
     }
     for (t = tl_offset(m->extra_ptr, leaf); t < tl_offset(m->extra_ptr, leaf + 1); t++) {
         int32_t id = tl_int(m->extra_ids, t);
@@ -1345,39 +1401,70 @@ static inline void tl_add_four(const uint8_t *w, const float *x, float *TL_RESTR
     }
 }
 
-static inline void tl_add_entries(const tl_model *m, int64_t begin, int64_t end, float x,
-                                  float *TL_RESTRICT scores)
+/* Add x times some entries at their slots, which have a size. */
+TL_QUICK void tl_add_entries(const tl_model *m, int size, int64_t begin, int64_t end, float x,
+                             float *TL_RESTRICT scores)
 {
     const uint8_t *slot = m->slot.at, *w = m->entry.at;
     int64_t t;
     if (m->weights == TL_FLOAT32)
-        for (t = begin; t < end; t++) scores[tl_u16(slot + 2 * t)] += x * tl_f32(w + 4 * t);
+        for (t = begin; t < end; t++) scores[tl_slot(slot, t, size)] += x * tl_f32(w + 4 * t);
     else if (m->weights == TL_FLOAT16)
-        for (t = begin; t < end; t++) scores[tl_u16(slot + 2 * t)] += x * tl_half(tl_u16(w + 2 * t));
+        for (t = begin; t < end; t++) scores[tl_slot(slot, t, size)] += x * tl_half(tl_u16(w + 2 * t));
     else
-        for (t = begin; t < end; t++) scores[tl_u16(slot + 2 * t)] += x * (float)(int8_t)w[t];
+        for (t = begin; t < end; t++) scores[tl_slot(slot, t, size)] += x * (float)(int8_t)w[t];
 }
 
 #define TL_TOGETHER 32
 
 /* Where each of some features stands in ids[begin:end], ascending; -1 if nowhere. All searches go on
  * together, so that their cache misses overlap. */
-static inline void tl_find_features(tl_array ids, int64_t begin, int64_t end, const int32_t *wanted,
-                                    int n, int32_t *at)
+TL_SMALL void tl_find_features(tl_array ids, int width, int64_t begin, int64_t end,
+                               const int32_t *wanted, int n, int32_t *at)
 {
     int64_t size = end - begin;
-    const uint8_t *p = ids.at + 4 * begin;
     int t;
+    ids.at += width * begin;
     for (t = 0; t < n; t++) at[t] = 0;
     while (size > 1) {
         int64_t half = size / 2;
-        for (t = 0; t < n; t++)
-            at[t] += tl_i32(p + 4 * (at[t] + half - 1)) < wanted[t] ? (int32_t)half : 0;
+        for (t = 0; t < n; t++) /* without branches: half of them would be mispredicted */
+            at[t] += (int32_t)half & -(int32_t)(tl_id(ids, at[t] + half - 1, width) < wanted[t]);
         size -= half;
     }
     for (t = 0; t < n; t++) {
-        if (size == 1 && tl_i32(p + 4 * (int64_t)at[t]) < wanted[t]) at[t] += 1;
-        if (begin + at[t] >= end || tl_i32(p + 4 * (int64_t)at[t]) != wanted[t]) at[t] = -1;
+        if (size == 1 && tl_id(ids, at[t], width) < wanted[t]) at[t] += 1;
+        if (begin + at[t] >= end || tl_id(ids, at[t], width) != wanted[t]) at[t] = -1;
+    }
+}
+
+/* The same where a leaf has segments of features with the same upper bits, each of its own size. */
+static inline void tl_find_in_segments(const tl_model *m, int64_t leaf, const int32_t *wanted, int n,
+                                       int32_t *at)
+{
+    const uint8_t *ptr = m->segment_ptr.at + 8 * leaf * m->n_segments;
+    int64_t first = tl_i64(ptr), most = 0;
+    int32_t size[TL_TOGETHER];
+    tl_array ids = {m->feat_idx.at + 2 * first, 0};
+    int t;
+    for (t = 0; t < n; t++) {
+        const uint8_t *p = ptr + 8 * (wanted[t] >> 16);
+        at[t] = (int32_t)(tl_i64(p) - first);
+        size[t] = (int32_t)(tl_i64(p + 8) - tl_i64(p));
+        if (size[t] > most) most = size[t];
+    }
+    for (; most > 1; most -= most / 2)
+        for (t = 0; t < n; t++) {
+            int32_t half = size[t] / 2, before = at[t] + half - 1;
+            if (before < 0) before = 0; /* half is 0 then: nothing is added */
+            at[t] += half & -(int32_t)(tl_id(ids, before, 2) < (wanted[t] & 0xFFFF));
+            size[t] -= half;
+        }
+    for (t = 0; t < n; t++) {
+        int64_t end = tl_i64(ptr + 8 * ((wanted[t] >> 16) + 1)) - first;
+        int32_t low = wanted[t] & 0xFFFF;
+        if (size[t] == 1 && tl_id(ids, at[t], 2) < low) at[t] += 1;
+        if (at[t] >= end || tl_id(ids, at[t], 2) != low) at[t] = -1;
     }
 }
 
@@ -1399,18 +1486,23 @@ TL_ONCE int64_t tl_score_leaf(const tl_model *m, const tl_row *row, int64_t leaf
         for (t = 0; t < row->n; t += TL_TOGETHER) {
             int32_t found[TL_TOGETHER];
             int n = row->n - t < TL_TOGETHER ? (int)(row->n - t) : TL_TOGETHER, i;
-            tl_find_features(m->feat_idx, begin, end, row->idx + t, n, found);
+            if (m->n_segments == 0) tl_find_features(m->feat_idx, 4, begin, end, row->idx + t, n, found);
+            else if (m->n_segments == 1) tl_find_features(m->feat_idx, 2, begin, end, row->idx + t, n, found);
+            else tl_find_in_segments(m, leaf, row->idx + t, n, found);
             for (i = 0; i < n; i++) {
                 if (found[i] < 0) continue;
                 r = begin + found[i];
                 if (is_block) tl_add_block(kind, block + width * k * found[i], row->val[t + i], scores, k);
-                else tl_add_entries(m, tl_offset(m->row_ptr, r), tl_offset(m->row_ptr, r + 1),
-                                    row->val[t + i], scores);
+                else {
+                    int64_t from = tl_row_begin(m, r), to = tl_row_begin(m, r + 1);
+                    if (m->slot_size == 2) tl_add_entries(m, 2, from, to, row->val[t + i], scores);
+                    else tl_add_entries(m, 1, from, to, row->val[t + i], scores);
+                }
             }
         }
     } else if (!is_block) {
         for (r = begin; r < end; r++)
-            tl_add_entries(m, tl_offset(m->row_ptr, r), tl_offset(m->row_ptr, r + 1),
+            tl_add_entries(m, 2, tl_offset(m->row_ptr, r), tl_offset(m->row_ptr, r + 1),
                            row->x[tl_int(m->feat_idx, r)], scores);
     } else if (begin == end) { /* over all features */
         int64_t n = m->n_features, fours = kind == TL_FLOAT32 ? n - n % 4 : 0;
@@ -1672,6 +1764,49 @@ TL_COLD int tl_open_text(tl_model *m, tl_file *file, tl_room *room)
     return tl_fill_slots(m) ? TL_OK : TL_BAD_TEXT;
 }
 
+/* Take an array that is narrow; 0 if it may not be. */
+TL_COLD int tl_own_narrow(tl_model *m, tl_file *file, int slot, tl_array *out)
+{
+    int type = TL_U16;
+    if (!m->sparse) return 0;
+    if (slot == TL_SLOT_router_idx) m->node_size = 2;
+    else if (slot == TL_SLOT_feat_idx) m->n_segments = m->n_features > 0 ? (m->n_features + 65535) / 65536 : 1;
+    else if (slot == TL_SLOT_row_ptr) m->narrow_rows = 1;
+    else if (slot == TL_SLOT_router_val) {
+        m->router_weights = TL_FLOAT16;
+        type = TL_F16;
+    } else if (slot == TL_SLOT_slot) {
+        m->slot_size = 1;
+        type = TL_U8;
+    } else return 0;
+    return tl_own(file, slot, type, 1, out);
+}
+
+/* Take the arrays of a softmax tree. */
+TL_COLD int tl_own_arrays(tl_model *m, tl_file *file, int64_t version)
+{
+    static const struct {
+        uint16_t at;
+        uint8_t type;
+    } arrays[] = {
+#define TL_PLACE(name, type) {offsetof(tl_model, name), TL_##type},
+        TL_TREE_ARRAYS(TL_PLACE) TL_PLACE(segment_ptr, I64) TL_PLACE(row_base, I64)
+#undef TL_PLACE
+    };
+    int slot;
+    m->node_size = 4;
+    m->slot_size = 2;
+    for (slot = 0; slot <= TL_SLOT_row_base; slot++) {
+        tl_array *out = (tl_array *)(void *)((uint8_t *)m + arrays[slot].at);
+        int type = arrays[slot].type;
+        if (type == TL_W) type = m->weights == TL_FLOAT32 ? TL_F32 : m->weights == TL_FLOAT16 ? TL_F16 : TL_I8;
+        if (slot >= TL_SLOT_segment_ptr && !file->entries[slot].found) continue;
+        if (tl_own(file, slot, type, 1, out)) continue;
+        if (version < 4 || !tl_own_narrow(m, file, slot, out)) return 0;
+    }
+    return 1;
+}
+
 TL_COLD int tl_open_tree(tl_model *m, tl_file *file, tl_room *room)
 {
     const tl_value *about = &file->metadata;
@@ -1679,7 +1814,7 @@ TL_COLD int tl_open_tree(tl_model *m, tl_file *file, tl_room *room)
     double temperature = 1.0;
     int status;
     tl_room spare;
-    if (!tl_find_int(about, "version", &version) || version < 1 || version > 3) return TL_BAD_VERSION;
+    if (!tl_find_int(about, "version", &version) || version < 1 || version > 4) return TL_BAD_VERSION;
     if (!tl_find_int(about, "n_features", &m->n_features)) return TL_BAD_JSON;
     if (!tl_find_int(about, "n_classes", &m->n_classes)) return TL_BAD_JSON;
     if (!tl_find_flag(about, "sparse", &m->sparse)) return TL_BAD_JSON;
@@ -1694,16 +1829,9 @@ TL_COLD int tl_open_tree(tl_model *m, tl_file *file, tl_room *room)
     else if (tl_find_is(about, "weights", "float16")) m->weights = TL_FLOAT16;
     else if (tl_find_is(about, "weights", "int8")) m->weights = TL_INT8;
     else return TL_BAD_JSON;
-    {
-        static const int kinds[3] = {TL_F32, TL_F16, TL_I8};
-        int w = kinds[m->weights];
-#define TL_OWN(name, type) \
-    if (!tl_own(file, TL_SLOT_##name, TL_##type == TL_W ? w : TL_##type, 1, &m->name)) return TL_BAD_MODEL;
-        TL_TREE_ARRAYS(TL_OWN)
-#undef TL_OWN
-    }
     if (m->n_features < 0 || m->n_features > (m->sparse ? (int64_t)INT32_MAX : 1 << 24)) return TL_BAD_MODEL;
     if (m->n_classes < 1 || m->n_classes > INT32_MAX) return TL_BAD_MODEL;
+    if (!tl_own_arrays(m, file, version)) return TL_BAD_MODEL;
     if (!tl_structure_fits(m) || !tl_leaves_fit(m)) return TL_BAD_MODEL;
     if (m->prior.n != m->n_classes) return TL_BAD_MODEL;
     if (!tl_routers_fit(m, *room) || !tl_outside_fits(m, *room)) return TL_BAD_MODEL;
@@ -2656,22 +2784,36 @@ static inline int64_t tl_n_mixed(const tl_model *m)
     return each > m->n_classes / paths ? m->n_classes : paths * each;
 }
 
-/* Routers near the root: all weights of a feature stand together, so that it is cheaper to add up
- * those of all of these routers than to look for the few on the path. */
-TL_ONCE void tl_score_top(const tl_model *m, tl_row *row)
+/* A weight of routers for sparse rows. */
+TL_SMALL float tl_router_weight(const tl_model *m, int64_t at, int kind)
 {
-    int64_t node, t;
-    for (node = 0; node < row->n_top; node++) row->top[node] = 0.0f;
+    return kind == TL_FLOAT32 ? tl_number(m->router_val, at) : tl_half(tl_u16(m->router_val.at + 2 * at));
+}
+
+/* Add the weights of the first routers, whose numbers and weights are of a type. */
+TL_SMALL void tl_add_top(const tl_model *m, tl_row *row, int size, int kind)
+{
+    int64_t t;
     for (t = 0; t < row->n; t++) {
         int64_t at = tl_offset(m->router_ptr, row->idx[t]);
         int64_t end = tl_offset(m->router_ptr, (int64_t)row->idx[t] + 1);
         float x = row->val[t];
         for (; at < end; at++) {
-            int32_t router = tl_int(m->router_idx, at);
+            int32_t router = tl_id(m->router_idx, at, size);
             if (router >= row->n_top) break;
-            row->top[router] += x * tl_number(m->router_val, at);
+            row->top[router] += x * tl_router_weight(m, at, kind);
         }
     }
+}
+
+/* Routers near the root: all weights of a feature stand together, so that it is cheaper to add up
+ * those of all of these routers than to look for the few on the path. */
+TL_ONCE void tl_score_top(const tl_model *m, tl_row *row)
+{
+    int64_t node;
+    for (node = 0; node < row->n_top; node++) row->top[node] = 0.0f;
+    if (m->node_size == 4) tl_add_top(m, row, 4, TL_FLOAT32);
+    else tl_add_top(m, row, 2, m->router_weights);
 }
 
 /* Bring an input into the form that the model's layout wants. */
@@ -2745,15 +2887,34 @@ static inline float tl_dot(const float *TL_RESTRICT x, const uint8_t *TL_RESTRIC
 }
 
 /* The first position in ids[begin:end], ascending, whose id is not below the one that is wanted. */
-static inline int64_t tl_search(tl_array ids, int64_t begin, int64_t end, int32_t wanted)
+TL_SMALL int64_t tl_search(tl_array ids, int width, int64_t begin, int64_t end, int32_t wanted)
 {
     int64_t size = end - begin;
     while (size > 1) {
         int64_t half = size / 2;
-        begin += tl_int(ids, begin + half - 1) < wanted ? half : 0;
+        begin += tl_id(ids, begin + half - 1, width) < wanted ? half : 0;
         size -= half;
     }
-    return size == 1 && tl_int(ids, begin) < wanted ? begin + 1 : begin;
+    return size == 1 && tl_id(ids, begin, width) < wanted ? begin + 1 : begin;
+}
+
+/* w.x of a router whose weights stand by feature, if numbers of nodes have a size. */
+TL_SMALL float tl_score_by_feature(const tl_model *m, const tl_row *row, int64_t node, int size)
+{
+    int64_t t, at, end;
+    float total = 0.0f;
+    for (t = 0; t < row->n; t++) {
+        end = tl_offset(m->router_ptr, (int64_t)row->idx[t] + 1);
+        at = tl_search(m->router_idx, size, tl_offset(m->router_ptr, row->idx[t]), end, (int32_t)node);
+        if (at < end && tl_id(m->router_idx, at, size) == node)
+            total += row->val[t] * tl_router_weight(m, at, size == 4 ? TL_FLOAT32 : m->router_weights);
+    }
+    return total;
+}
+
+TL_ONCE float tl_sparse_score(const tl_model *m, const tl_row *row, int64_t node)
+{
+    return m->node_size == 4 ? tl_score_by_feature(m, row, node, 4) : tl_score_by_feature(m, row, node, 2);
 }
 
 /* w.x + b of a router: the logarithmic odds of going right. */
@@ -2771,13 +2932,7 @@ static inline float tl_router_score(const tl_model *m, const tl_row *row, int64_
         end = tl_offset(m->router_ptr, node + 1);
         for (t = tl_offset(m->router_ptr, node); t < end; t++)
             total += row->x[tl_int(m->router_idx, t)] * tl_number(m->router_val, t);
-    } else {
-        for (t = 0; t < row->n; t++) {
-            end = tl_offset(m->router_ptr, (int64_t)row->idx[t] + 1);
-            at = tl_search(m->router_idx, tl_offset(m->router_ptr, row->idx[t]), end, (int32_t)node);
-            if (at < end && tl_int(m->router_idx, at) == node) total += row->val[t] * tl_number(m->router_val, at);
-        }
-    }
+    } else total = tl_sparse_score(m, row, node);
     return total + tl_number(m->bias, node);
 }
 

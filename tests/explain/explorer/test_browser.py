@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.estimator_cases import problem, quick
+from tests.narrow_cases import narrow_model
 from tests.text_cases import TOPICS, made_texts
 from thinleaf import (
     FlatSoftmaxClassifier,
@@ -76,6 +77,15 @@ def test_texts_are_answered_as_in_python(features, opened, tmp_path):
         more = made_texts(100, seed=5)[0] + ODD_TEXTS
         assert_same(page, texts + more, model, texts + more)
         assert page.said == []
+
+
+def test_narrow_models_are_answered_as_in_python(opened, tmp_path):
+    model, texts, labels = texts_model()
+    model = narrow_model(model, "int8").with_beam(2)
+    model.explore(tmp_path / "tree.html", texts, labels)
+    page = opened(tmp_path / "tree.html")
+    assert_same(page, texts + ODD_TEXTS, model, texts + ODD_TEXTS)
+    assert page.said == []
 
 
 FAMILIES = {

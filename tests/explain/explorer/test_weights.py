@@ -9,8 +9,10 @@ import scipy.sparse as sp
 from tests.estimator_cases import problem, quick
 from tests.explain.explorer.test_block import unpacked
 from tests.frozen_cases import weight_types
+from tests.narrow_cases import narrow_tree
 from thinleaf.explain.explorer.block import Block
 from thinleaf.explain.explorer.weights import add_leaves, routers_of, top_features
+from thinleaf.model.packing import PackedTree
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -27,11 +29,25 @@ def test_routers_are_those_of_the_tree(sparse):
 
 
 @weight_types
+def test_routers_and_leaves_of_narrow_trees(weights):
+    packed = narrow_tree(7, weights=weights).packed
+    routers = routers_of(packed)
+    for node in np.flatnonzero(packed.child >= 0).tolist():
+        own = slice(*routers.ptr[node : node + 2])
+        assert np.array_equal(routers.features[own], packed.router(node).features)
+        assert np.array_equal(routers.weights[own], packed.router(node).weights)
+    check_leaves(packed)
+
+
+@weight_types
 @pytest.mark.parametrize("sparse", [False, True])
 def test_leaves_come_back(sparse, weights):
     X, y = problem(0, n_classes=8, n_rows=240)
     clf = quick(depth=3).fit(sp.csr_matrix(X) if sparse else X, y)
-    packed = clf.freeze(weights=weights).packed
+    check_leaves(clf.freeze(weights=weights).packed)
+
+
+def check_leaves(packed: PackedTree) -> None:
     kept = np.arange(0, packed.n_leaves, 2)
     block = Block()
     add_leaves(block, packed, kept)
@@ -49,7 +65,7 @@ def test_leaves_come_back(sparse, weights):
             dense[r, slots] = found["kept.values"][at : at + n]
             at += n
         row += size
-        if weights == "int8":
+        if packed.weights == "int8":
             dense *= packed.scale[packed.class_ptr[i] : packed.class_ptr[i + 1]]
         own = found["kept.features"][row - size : row]
         assert np.array_equal(own, leaf.features)

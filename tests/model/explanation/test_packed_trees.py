@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from tests.explanation_cases import check_explanation
 from tests.frozen_cases import layouts, real_rows, rich_forest, rich_model, weight_types
+from tests.narrow_cases import narrow_tree
 from thinleaf.model.kernels.packed import BAD_LEAF
+from thinleaf.model.narrow import widened
 
 
 @layouts
@@ -21,6 +25,18 @@ def test_explanations_are_exact(sparse, weights, beam):
     for row in X:
         for x in (row, sp.csr_array(row[None])):
             check_explanation(model.explain(x, against=int(model.labels[4])), model, x)
+
+
+@weight_types
+@pytest.mark.parametrize("beam", [1, 3])
+def test_explanations_of_narrow_trees_are_exact(weights, beam):
+    model = narrow_tree(7, weights=weights).with_beam(beam)
+    for row in real_rows(2, 6, model.n_features):
+        check_explanation(model.explain(row, against=4), model, row)
+    packed = widened(model.packed)
+    floats = packed.router_val.astype(np.float32)
+    wide = model.replaced(packed=replace(packed, router_val=floats))
+    assert repr(model.explain(row).to_dict()) == repr(wide.explain(row).to_dict())
 
 
 @layouts

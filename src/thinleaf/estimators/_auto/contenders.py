@@ -320,7 +320,7 @@ class Trainer:
         rows = WeightedRows(as_matrix(data.X), data.y, data.weight)
         seeds = tree_seeds(self._seed, end + 1)[1 + begin :]
         forest = SoftmaxForestClassifier()
-        fit = partial(forest._fit_tree, rows, self.classes, first)
+        fit = partial(forest._fit_tree, rows, self.classes, first._like_this())
         with executor_for(self._n_jobs) as executor, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "interrupted", UserWarning)
             trees = executor.map(fit, seeds)

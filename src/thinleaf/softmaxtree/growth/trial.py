@@ -35,9 +35,8 @@ _SAMPLE_GUESTS = 40_000
 _SAMPLE_VALUES = 400_000
 """Of sparse rows, values that are not zero."""
 
-_MOST_WEIGHTS = 300_000_000
-"""Of a whole tree: with less ridge leaves have more, and those of a tree while it is trained are
-dense."""
+_MOST_WEIGHTS = 3_000_000_000
+"""Of the blocks of a whole tree, most of which are zero: with less ridge fewer of them are."""
 
 _LOSS_SHARE = 0.05
 _CLOSE = 1.03
