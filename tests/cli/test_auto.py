@@ -35,14 +35,19 @@ def test_a_budget_is_kept(data, tmp_path):
 
 
 def test_what_would_it_cost(data, tmp_path):
-    output = tmp_path / "model.thinleaf"
-    done = run("train", data, "-o", output, "--dry-run", "--text", "words", "--json", "--jobs", 1)
+    done = run("train", data, "--dry-run", "--text", "words", "--json", "--jobs", 1)
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
     assert record["rows"] == 300
     assert record["seconds"] > 0
     assert record["model_bytes"] > 0
-    assert not output.exists()
+    assert [path.name for path in tmp_path.iterdir()] == [data.name]
+
+
+def test_a_model_is_written_somewhere(data):
+    done = run("train", data)
+    assert done.exit_code == 2
+    assert "give the model file to write" in done.output
 
 
 @pytest.mark.parametrize(

@@ -293,6 +293,13 @@ def test_a_budget_of_texts_is_that_of_the_file(tmp_path):
     pickle.loads(pickle.dumps(clf)).predict(X[:2])
 
 
+def test_a_budget_of_texts_that_cannot_be_kept_is_said_as_it_was_given():
+    X, y = texts()
+    clf = TextClassifier("auto", features="words", max_bytes=100, random_state=0)
+    with pytest.raises(ValueError, match=r"no model keeps 100 bytes.*ask for max_bytes=\d{4}"):
+        clf.fit(X, y)
+
+
 def test_budgets_are_for_auto():
     with pytest.raises(ValueError, match="max_us: a budget is for model='auto'"):
         TextClassifier(max_us=3.0).fit(*texts(40))

@@ -37,11 +37,11 @@ _TEXT, _FILE, _TREE, _BUDGET = "Texts", "Data file", "Tree", "Budget"
 def train(
     data: options.DataFile,
     output: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--output", "-o", metavar="FILE", help="The model file; an existing one is replaced."
         ),
-    ],
+    ] = None,
     model: Annotated[
         ModelChoice,
         typer.Option(
@@ -374,8 +374,10 @@ def train(
         raise ValueError(f"n_buckets must be a power of two, got {buckets}")
     check_jobs(jobs)
     check_inputs(data)
-    if not dry_run:
+    if output is not None:
         check_output("a model", output, [("the data file", data)])
+    elif not dry_run:
+        raise typer.BadParameter("give the model file to write", param_hint="'--output' / '-o'")
     if checkpoint is not None:
         others = [("the data file", data), ("the model file", output)]
         check_output("a checkpoint", checkpoint, others)
@@ -442,6 +444,7 @@ def train(
             width, temperature = model_of(estimator)._paths("auto")
         frozen = frozen.with_beam(width, temperature=temperature)
     frozen = frozen.with_summary(**record)
+    assert output is not None
     frozen.save(output)
     figures = {"output": output, "file_bytes": Path(output).stat().st_size} | frozen.figures
     out.done(frozen.summary | figures, _text(frozen, output))

@@ -205,7 +205,7 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
             judge.rows, batch=batch, wrap=self._deployed, samples=self._samples, n_jobs=threads
         )
         n_bytes = None if self.max_bytes is None else self.max_bytes - self._reserved
-        budget = Budget(self.max_us, n_bytes)
+        budget = Budget(self.max_us, n_bytes, self._reserved)
         search = Search(
             trainer, judge, deployment, budget, int(self.max_trees), self.repeat, self._say
         )

@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from thinleaf._dtypes import AnyArray
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
+from thinleaf.kernels._jit import compiled_signatures
 from thinleaf.model.latency import Stopwatch
 from thinleaf.softmaxtree.growth.adapt import SPARSE_WORK, flat_is_affordable, usual_depth
 
@@ -249,11 +250,14 @@ def _order(y: AnyArray, seed: int) -> AnyArray:
 def _probe(
     model: Any, X: Any, y: AnyArray, weight: AnyArray | None, some: AnyArray, base: int | None
 ) -> Probe:
+    known = compiled_signatures()
     fitted = _of_depth(clone(model), np.unique(y[some]).size)
     more = {} if weight is None else {"sample_weight": weight[some]}
     with warnings.catch_warnings(), _Resident() as memory, Stopwatch() as watch:
         warnings.simplefilter("ignore")
         fitted.fit(_rows(X, some), y[some], **more)
+    if compiled_signatures() != known:  # once on a machine, or once in a process: not of the fit
+        return _probe(model, X, y, weight, some, base)
     n_bytes = None
     if hasattr(fitted, "freeze"):
         n_bytes = getattr(fitted.freeze(), "file_bytes", None)

@@ -52,11 +52,14 @@ class Budget:
     ----------
     max_us : float or None
     max_bytes : float or None
-        Of the file, with what others add to it.
+        Of the file, less what others add to it.
+    added : int
+        Bytes that they add.
     """
 
     max_us: float | None
     max_bytes: float | None
+    added: int = 0
 
     def kept(self, us: float, n_bytes: float, slack: float = SLACK) -> bool:
         """Return whether a model keeps it."""
@@ -391,11 +394,12 @@ class Search:
             limits.append(f"{self._budget.max_us:g} µs")
             asked.append(f"max_us={_up(SLACK * SLACK * near.us)}")
         if self._budget.max_bytes is not None:
-            limits.append(f"{self._budget.max_bytes:,.0f} bytes")
-            asked.append(f"max_bytes={near.bytes}")
+            limits.append(f"{self._budget.max_bytes + self._budget.added:,.0f} bytes")
+            asked.append(f"max_bytes={near.bytes + self._budget.added}")
+        n_bytes = near.bytes + self._budget.added
         return BudgetError(
             f"no model keeps {' and '.join(limits)}. The nearest is {near.name}: "
-            f"{near.us:.3g} µs, {near.bytes:,} bytes and an error of {near.error:.4f} on held-out "
+            f"{near.us:.3g} µs, {n_bytes:,} bytes and an error of {near.error:.4f} on held-out "
             f"rows. To have it, ask for {' and '.join(asked)}"
         )
 
