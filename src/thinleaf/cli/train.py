@@ -373,11 +373,11 @@ def train(
     if buckets is not None and buckets.bit_count() != 1:
         raise ValueError(f"n_buckets must be a power of two, got {buckets}")
     check_jobs(jobs)
+    if output is None and not dry_run:
+        raise typer.BadParameter("give the model file to write", param_hint="'--output' / '-o'")
     check_inputs(data)
     if output is not None:
         check_output("a model", output, [("the data file", data)])
-    elif not dry_run:
-        raise typer.BadParameter("give the model file to write", param_hint="'--output' / '-o'")
     if checkpoint is not None:
         others = [("the data file", data), ("the model file", output)]
         check_output("a checkpoint", checkpoint, others)

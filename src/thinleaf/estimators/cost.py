@@ -17,8 +17,7 @@ from sklearn.base import clone
 
 from thinleaf._dtypes import AnyArray
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
-from thinleaf.kernels._jit import compiled_signatures
-from thinleaf.model.latency import Stopwatch
+from thinleaf.model.latency import Stopwatch, compiled_so_far
 from thinleaf.softmaxtree.growth.adapt import SPARSE_WORK, flat_is_affordable, usual_depth
 
 _FIRST_ROWS = 500
@@ -250,13 +249,13 @@ def _order(y: AnyArray, seed: int) -> AnyArray:
 def _probe(
     model: Any, X: Any, y: AnyArray, weight: AnyArray | None, some: AnyArray, base: int | None
 ) -> Probe:
-    known = compiled_signatures()
+    known = compiled_so_far()
     fitted = _of_depth(clone(model), np.unique(y[some]).size)
     more = {} if weight is None else {"sample_weight": weight[some]}
     with warnings.catch_warnings(), _Resident() as memory, Stopwatch() as watch:
         warnings.simplefilter("ignore")
         fitted.fit(_rows(X, some), y[some], **more)
-    if compiled_signatures() != known:  # once on a machine, or once in a process: not of the fit
+    if compiled_so_far() != known:  # once on a machine, or once in a process: not of the fit
         return _probe(model, X, y, weight, some, base)
     n_bytes = None
     if hasattr(fitted, "freeze"):

@@ -26,6 +26,7 @@ from typing import Any, Self
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, AccumArray
+from thinleaf.kernels._jit import compiled_signatures
 
 N_SINGLE = 1000
 """Rows that single predictions are timed on, at the most."""
@@ -229,3 +230,8 @@ def prepared_rows(X: Any, n_rows: int) -> list[tuple[Any, ...]]:
         return [(np.array(X[i]),) for i in range(n_rows)]
     parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in range(n_rows)]
     return [(X.indices[part].astype(INDEX), X.data[part].copy()) for part in parts]
+
+
+def compiled_so_far() -> tuple[int, int]:
+    """Return how many kernels this process has compiled and loaded: if it changes, time again."""
+    return compiled_signatures()
