@@ -177,7 +177,7 @@ def row(
         frames.append((np.median(between), np.percentile(between, 95), np.median(drawing)))
     worst = max(frames)
     compared = ("–", "–")
-    if data is not None:
+    if data is not None and written.n_answering:
         compared = difference(page, model, data[0][:N_TEXTS])
     n_nodes = page.evaluate("explorer.app.tree.nNodes")
     page.close()

@@ -236,13 +236,13 @@ def test_a_beam_changes_no_tree():
 @cases
 def test_a_beam_is_not_worse_than_one_path_for_the_judge(case, monkeypatch):
     found = []
-    trust = adapt._trust
+    trust = adapt.find_trust
 
     def watching(*arguments):
         found.append(trust(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(adapt, "_trust", watching)
+    monkeypatch.setattr(adapt, "find_trust", watching)
     clf = held_out().fit(*CASES[case]())
     (one,) = found
     assert (clf.beam_, clf.temperature_) == (one.beam, one.temperature)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import FORMATS, blobs, random_tree, trees_and_rows
+from tests.strategies import FORMATS, blobs, random_tree
 from thinleaf._dtypes import INDEX
 from thinleaf.model.routing import losses, route
 from thinleaf.softmaxtree.growth import adapt
@@ -18,9 +18,7 @@ from thinleaf.softmaxtree.growth.adapt import (
     first_limits,
     flat_is_affordable,
     hold_out,
-    sharpened,
     usual_depth,
-    with_sharpness,
 )
 from thinleaf.softmaxtree.growth.judge import Expansion, Gain, Judge, promising, worth_keeping
 from thinleaf.softmaxtree.growth.round_record import RoundRecord, last_gain
@@ -222,41 +220,3 @@ def test_a_flat_leaf_is_tried_where_it_is_cheap(kind, monkeypatch):
 def test_few_dense_features_and_many_classes_are_not_tried_flat():
     X = blobs(0).X
     assert not flat_is_affordable(X, 1000)
-
-
-# -- sharpness -------------------------------------------------------------------------------------
-
-
-@given(trees_and_rows(), st.sampled_from([0.25, 0.5, 2.0]))
-def test_sharpness_changes_no_answer(case, factor):
-    tree, X, y = case
-    sharp = with_sharpness(tree, factor)
-    sharp.validate()
-    for one in (tree, sharp):
-        np.testing.assert_array_equal(route(one, X).sizes, route(tree, X).sizes)
-    before, after = (losses(t, X, y, route(t, X)) for t in (tree, sharp))
-    np.testing.assert_array_equal(before[1], after[1])
-    np.testing.assert_array_equal(np.isinf(before[0]), np.isinf(after[0]))
-
-
-@given(trees_and_rows())
-def test_a_tree_is_sharpened_as_the_judge_likes_it(case):
-    tree, X, y = case
-    judge = TrainingData(X, y, np.linspace(0.5, 1.5, y.size), tree.n_classes)
-    sharp, factor = sharpened(tree, judge)
-    assert factor in adapt._SHARPNESS
-
-    def loss(tree) -> float:
-        entropy, _ = losses(tree, X, y, route(tree, X))
-        inside = np.isfinite(entropy)
-        return float(entropy[inside] @ judge.weight[inside])
-
-    assert loss(sharp) <= loss(tree)
-    assert loss(sharp) <= min(loss(with_sharpness(tree, f)) for f in adapt._SHARPNESS) + 1e-9
-
-
-def test_where_the_judge_does_not_care_nothing_changes():
-    """No row of the judge is inside: all factors are equally good."""
-    tree = random_tree(np.random.default_rng(0), 4, n_features=3, n_classes=5)
-    judge = TrainingData(np.zeros((0, 3), np.float32), np.zeros(0, INDEX), np.zeros(0), 5)
-    assert sharpened(tree, judge)[1] == 1.0

@@ -26,14 +26,12 @@ from thinleaf.execution import ExecutorChoice, executor_for
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.adapt import (
     Recipe,
-    Trust,
     Wishes,
     adapt,
     follow,
     hold_out,
     usual_depth,
     usual_limits,
-    with_sharpness,
 )
 from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
@@ -41,6 +39,7 @@ from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_
 from thinleaf.softmaxtree.growth.round_record import best_round
 from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS
 from thinleaf.softmaxtree.growth.trial import LeafKind, LeafLoss
+from thinleaf.softmaxtree.growth.trust import Trust, with_sharpness
 from thinleaf.softmaxtree.objective import Absent, Penalty
 from thinleaf.softmaxtree.solvers.hinge import solve_hinge, solve_hinge_router
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax

@@ -22,7 +22,7 @@ from thinleaf._dtypes import (
 )
 from thinleaf.arrays.checks import is_whole
 from thinleaf.arrays.ragged import offsets, ranges
-from thinleaf.model.narrow import is_narrow, narrowed, widened
+from thinleaf.model.narrow import is_narrow, narrowed, widened, with_half_routers
 from thinleaf.model.packing import PackedTree
 from thinleaf.model.probability import Backoff
 from thinleaf.model.tree import Leaf, Router, Tree, TreeError
@@ -176,7 +176,8 @@ def prefixes(model: FrozenTree) -> list[FrozenTree]:
 
 def first_trees(packed: PackedTree, n_trees: int) -> PackedTree:
     """Return the first trees of a packed forest, whose leaves have been checked."""
-    narrow, packed = is_narrow(packed), widened(packed)
+    narrow, halves = is_narrow(packed), packed.router_val.dtype == np.float16
+    packed = widened(packed)
     nodes = np.flatnonzero(_tree_of(packed) < n_trees)
     leaves = -1 - packed.child[nodes][packed.child[nodes] < 0]
     child = packed.child[nodes]
@@ -199,6 +200,7 @@ def first_trees(packed: PackedTree, n_trees: int) -> PackedTree:
     whole = {f.name: getattr(packed, f.name) for f in fields(packed)}
     out = PackedTree(**(whole | taken | {"n_trees": n_trees}))
     out = narrowed(out) if narrow else out
+    out = with_half_routers(out) if halves else out
     out.validate()
     return out
 

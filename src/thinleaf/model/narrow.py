@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, OFFSET, SLOT, IndexArray, OffsetArray
+from thinleaf._dtypes import INDEX, OFFSET, PARAM, SLOT, IndexArray, OffsetArray
 from thinleaf.arrays.ragged import offsets
 
 if TYPE_CHECKING:
@@ -72,18 +72,28 @@ def narrowed(packed: PackedTree) -> PackedTree:
 
 
 def widened(packed: PackedTree) -> PackedTree:
-    """Return a tree with numbers of the usual width; weights of routers keep their type."""
+    """Return a tree with numbers and weights of routers of the usual width."""
     if not packed.sparse:
         return packed
     return replace(
         packed,
         router_idx=packed.router_idx.astype(INDEX, copy=False),
+        router_val=packed.router_val.astype(PARAM, copy=False),
         feat_idx=features_between(packed, 0, packed.n_leaves),
         segment_ptr=np.empty(0, OFFSET),
         row_ptr=row_offsets(packed, 0, packed.feat_idx.size),
         row_base=np.empty(0, OFFSET),
         slot=packed.slot.astype(SLOT, copy=False),
     )
+
+
+def with_half_routers(packed: PackedTree) -> PackedTree:
+    """Return a narrow tree whose routers have weights of float16, if their numbers are narrow."""
+    if packed.router_idx.dtype != NARROW["router_idx"]:
+        return packed
+    limit = np.finfo(np.float16).max
+    halves = np.clip(packed.router_val, -limit, limit).astype(np.float16)
+    return replace(packed, router_val=halves)
 
 
 def features_between(packed: PackedTree, begin: int, end: int) -> IndexArray:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from thinleaf._dtypes import PARAM, AnyArray
 from thinleaf.arrays.ragged import offsets
-from thinleaf.model.narrow import NARROW, is_narrow, narrowed, widened
+from thinleaf.model.narrow import is_narrow, narrowed, widened, with_half_routers
 from thinleaf.model.packing import WEIGHT_CODES, PackedTree, WeightType
 
 if TYPE_CHECKING:
@@ -30,17 +30,8 @@ def quantize(packed: PackedTree, weights: WeightType) -> PackedTree:
     if weights == "float32":
         return packed
     if is_narrow(packed):
-        return narrowed(_quantized(widened(_with_half_routers(packed)), weights))
+        return with_half_routers(narrowed(_quantized(widened(packed), weights)))
     return _quantized(packed, weights)
-
-
-def _with_half_routers(packed: PackedTree) -> PackedTree:
-    """Return a narrow tree whose routers have weights of float16, if their numbers are narrow."""
-    if packed.router_idx.dtype != NARROW["router_idx"]:
-        return packed
-    limit = np.finfo(np.float16).max
-    halves = np.clip(packed.router_val, -limit, limit).astype(np.float16)
-    return replace(packed, router_val=halves)
 
 
 def _quantized(packed: PackedTree, weights: WeightType) -> PackedTree:
