@@ -54,6 +54,7 @@ FOR_TEXT: dict[str, dict[str, Any]] = {
     "overlap 0.002": {"overlap": 0.002},
     "errors alone choose leaves": {f"{TRIAL}:_LOSS_SHARE": 0.0},
     "routers to the end": {f"{HINGE}:_ROUTER_PASSES": 10},
+    "leaves to the end": {f"{HINGE}:_PASSES": 10},
     "softmaxes from 0.03": {f"{TRIAL}:FIRST_STRENGTH": {"softmax": 0.03, "hinge": 0.7}},
     "16 probes": {f"{EXPAND}:_SHARE_OF_PROBES": 1.0},
     "fewer weights": {f"{TRIAL}:_MOST_WEIGHTS": 300_000_000},

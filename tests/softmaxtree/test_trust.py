@@ -40,7 +40,9 @@ def test_a_tree_is_sharpened_as_the_judge_likes_it(case):
         inside = np.isfinite(entropy)
         return float(entropy[inside] @ judge.weight[inside])
 
-    assert loss(factor) <= min(loss(f) for f in trust._SHARPNESS) + 1e-9
+    # scores are of single precision: two factors may be equally good but for rounding
+    least = min(loss(f) for f in trust._SHARPNESS)
+    assert loss(factor) <= least + 1e-5 * (1.0 + least)
 
 
 def test_where_the_judge_does_not_care_nothing_changes():

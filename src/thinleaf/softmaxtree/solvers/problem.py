@@ -65,6 +65,7 @@ class NodeSolution:
     n_iter : int
         Newton steps taken.
     converged : bool
+        Solving it once more, from here, would change nothing.
     """
 
     weights: ParamArray
