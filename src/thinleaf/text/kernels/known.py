@@ -12,42 +12,25 @@ import numpy as np
 
 from thinleaf._dtypes import AccumArray, AnyArray, OffsetArray
 from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
-from thinleaf.text.kernels.grams import char_grams, word_grams
 from thinleaf.text.kernels.memory import address_of
 from thinleaf.text.kernels.rows import (
-    CHAR_HIGH,
-    CHAR_LOW,
-    KINDS,
-    N_KINDS,
     WORD_HIGH,
-    WORD_LOW,
     find_terms,
     kept,
+    read_char_grams,
+    read_word_grams,
     scratch_in,
     scratch_size,
 )
-from thinleaf.text.kernels.tokens import read_pieces, read_words
 
 
 @strict_part
 def _count(table, text_at, size, scratch):
     """Return how many n-grams of a text are terms, and how many there are."""
-    kinds, n_kinds = table[KINDS], table[N_KINDS]
-    n = 0
     if table[WORD_HIGH] > 0:
-        n_words = read_words(
-            text_at, size, kinds, n_kinds, scratch.buffer, scratch.spans, scratch.hashes
-        )
-        n = word_grams(
-            scratch.buffer, scratch.spans, scratch.hashes, n_words,
-            table[WORD_LOW], table[WORD_HIGH], scratch.keys, scratch.grams,
-        )  # fmt: skip
+        n = read_word_grams(table, text_at, size, scratch)
     else:
-        end = read_pieces(text_at, size, kinds, n_kinds, scratch.buffer)
-        n = char_grams(
-            scratch.buffer, end, table[CHAR_LOW], table[CHAR_HIGH], True,
-            scratch.keys, scratch.grams,
-        )  # fmt: skip
+        n = read_char_grams(table, text_at, size, scratch)
     return find_terms(table, scratch, 0, n), n
 
 

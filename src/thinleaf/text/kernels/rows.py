@@ -279,29 +279,39 @@ def weigh(table, entries_at, n, idx_at, val_at):
 
 
 @strict_part
+def read_word_grams(table, text_at, size, scratch):
+    """Fill in the keys of the n-grams of words of a text; return their number."""
+    n_words = read_words(
+        text_at, size, table[KINDS], table[N_KINDS], scratch.buffer, scratch.spans, scratch.hashes
+    )
+    return word_grams(
+        scratch.buffer, scratch.spans, scratch.hashes, n_words,
+        table[WORD_LOW], table[WORD_HIGH], scratch.keys, scratch.grams,
+    )  # fmt: skip
+
+
+@strict_part
+def read_char_grams(table, text_at, size, scratch):
+    """Fill in the keys of the n-grams of characters of a text; return their number."""
+    end = read_pieces(text_at, size, table[KINDS], table[N_KINDS], scratch.buffer)
+    return char_grams(
+        scratch.buffer, end, table[CHAR_LOW], table[CHAR_HIGH], True, scratch.keys, scratch.grams
+    )
+
+
+@strict_part
 def entries_of_text(table, text_at, size, scratch):
     """Fill in the entries of a text of so many bytes, in order; return their number."""
-    kinds, n_kinds = table[KINDS], table[N_KINDS]
     n_found = 0
     if table[WORD_HIGH] > 0:
-        n_words = read_words(
-            text_at, size, kinds, n_kinds, scratch.buffer, scratch.spans, scratch.hashes
-        )
-        n = word_grams(
-            scratch.buffer, scratch.spans, scratch.hashes, n_words,
-            table[WORD_LOW], table[WORD_HIGH], scratch.keys, scratch.grams,
-        )  # fmt: skip
+        n = read_word_grams(table, text_at, size, scratch)
         if table[IS_HASHING] == 1:
             n_found = _hash_all(table, scratch, n)
         else:
             n_found = find_terms(table, scratch, 0, n)
         _sort(scratch.found, scratch.keys, n_found, table[ID_BITS])
     if table[CHAR_HIGH] > 0:
-        end = read_pieces(text_at, size, kinds, n_kinds, scratch.buffer)
-        n = char_grams(
-            scratch.buffer, end, table[CHAR_LOW], table[CHAR_HIGH], True,
-            scratch.keys, scratch.grams,
-        )  # fmt: skip
+        n = read_char_grams(table, text_at, size, scratch)
         # terms of characters come after those of words, which are in order already
         n_words, n_found = n_found, find_terms(table, scratch, n_found, n)
         _sort(scratch.found + 8 * n_words, scratch.keys, n_found - n_words, table[ID_BITS])
