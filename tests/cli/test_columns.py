@@ -12,6 +12,7 @@ import pytest
 
 import thinleaf
 from tests.cli.test_cli import done, wrong
+from tests.explain.explorer.test_page import blocks
 from tests.text_cases import made_texts, vowels
 from thinleaf import LabelTreeClassifier, SoftmaxTreeClassifier, TextClassifier
 
@@ -239,3 +240,14 @@ def test_an_encoder_of_python_is_not_found_by_its_name(tmp_path):
     clf = TextClassifier(SoftmaxTreeClassifier(depth=1, max_sweeps=1), vowels, random_state=0)
     clf.fit(TEXTS, LABELS).save(tmp_path / "model")
     assert "by the encoder 'vowels'" in wrong("predict", tmp_path / "model", stdin="a\n")
+
+
+def test_examples_of_a_page_are_rows_of_the_table(several, data, tmp_path):
+    out = tmp_path / "tree.html"
+    done("explore", several, data, "-o", out, "-q")
+    examples = blocks(out)["tree"][0]["examples"]
+    assert examples
+    for example in examples:
+        row = example["number"] - 2  # a line of the header, and lines count from one
+        assert example["cells"] == [TEXTS[row], TEXTS[::-1][row], str(row)]
+        assert example["label"] == LABELS[row]

@@ -9,7 +9,7 @@ from tests.frozen_cases import layouts, rich_model, weight_types
 from thinleaf._dtypes import INDEX
 from thinleaf.model.importance import PackedRouters
 from thinleaf.model.narrow import narrowed
-from thinleaf.model.packed_weights import leaf_weights, router_weights
+from thinleaf.model.packed_weights import leaf_columns, leaf_weights, router_weights
 
 
 @layouts
@@ -35,6 +35,11 @@ def test_weights_of_nodes(sparse, weights, narrow):
         exact = leaf_weights(packed, i, features)
         assert exact.shape == (features.size, leaf.classes.size)
         np.testing.assert_allclose(exact, whole[features], rtol=1e-6)
+        slots = [leaf.classes.size - 1, 0][: leaf.classes.size]
+        own, columns = leaf_columns(packed, i, slots)
+        found = np.zeros((packed.n_features, len(slots)))
+        found[own] = columns
+        np.testing.assert_allclose(found, whole[:, slots], rtol=1e-6)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

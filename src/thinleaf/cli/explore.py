@@ -45,6 +45,13 @@ def explore(
             metavar="MB", min=0.5, help="Largest size of the page; above it, parts are left out."
         ),
     ] = 25.0,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="If the model does not fit, leave out leaves; else it answers approximately.",
+        ),
+    ] = False,
     beam: options.Beam = None,
     temperature: options.Temperature = None,
     format: options.DataFormat = None,
@@ -76,10 +83,18 @@ def explore(
             recipe, data, output, format=format, on_error=on_error,
             text_column=text_column or None, label_column=label_column, header=header,
         ):  # fmt: skip
-            shown = getattr(batch, "texts", None) or rows_in_words(frozen, X, name)
-            counts.add(X, known.ids(batch.labels), batch.labels, shown, batch.lines)
+            samples = recipe.samples(batch)
+            if samples is None or isinstance(samples, dict):
+                samples = rows_in_words(frozen, X if samples is None else samples, name)
+            counts.add(X, known.ids(batch.labels), batch.labels, samples, batch.lines)
     page = write_page(
-        frozen, out, counts, title=title or Path(model).stem, max_mb=max_mb, feature_name=name
+        frozen,
+        out,
+        counts,
+        title=title or Path(model).stem,
+        max_mb=max_mb,
+        exact=exact,
+        feature_name=name,
     )
     lines = [f"{out}: {size(page.nbytes)}; open it in a browser", *page.notes]
     output.result(asdict(page), "\n".join(lines))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, AccumArray, AnyArray, IndexArray
@@ -75,6 +77,45 @@ def leaf_weights(packed: PackedTree, leaf: int, features: IndexArray) -> AccumAr
     if packed.weights == "int8":
         weights *= packed.scale[first:last]
     return weights
+
+
+def leaf_columns(
+    packed: PackedTree, leaf: int, slots: Sequence[int]
+) -> tuple[IndexArray, AccumArray]:
+    """Return the features of a checked leaf, and its weights for some of its classes.
+
+    Parameters
+    ----------
+    packed : PackedTree
+    leaf : int
+    slots : sequence of int
+        Places of classes in the leaf, each once.
+
+    Returns
+    -------
+    features : ndarray of shape (n_features,)
+    weights : ndarray of shape (n_features, n_slots)
+    """
+    first, last = packed.class_ptr[leaf : leaf + 2].tolist()
+    begin, end = packed.feat_ptr[leaf : leaf + 2].tolist()
+    block, block_end = packed.block_ptr[leaf : leaf + 2].tolist()
+    features = features_between(packed, leaf, leaf + 1)
+    if block < block_end:
+        stored = packed.block[block:block_end].reshape(-1, last - first)
+        weights = stored[:, list(slots)].astype(ACCUM)
+        if begin == end:  # over all features
+            features = np.arange(stored.shape[0], dtype=INDEX)
+    else:
+        weights = np.zeros((features.size, len(slots)), dtype=ACCUM)
+        ptr = row_offsets(packed, begin, end)
+        own = packed.slot[ptr[0] : ptr[-1]] if ptr.size else packed.slot[:0]
+        for column, slot in enumerate(slots):
+            entries = np.flatnonzero(own == slot) + ptr[0]
+            rows = np.searchsorted(ptr, entries, side="right") - 1
+            weights[rows, column] = packed.entry[entries]
+    if packed.weights == "int8":
+        weights *= packed.scale[first:last][list(slots)]
+    return features, weights
 
 
 def _places(known: IndexArray, wanted: IndexArray) -> tuple[AnyArray, AnyArray]:

@@ -354,6 +354,7 @@ class Predictions:
         title: str | None = None,
         n_examples: int = 4,
         max_mb: float = 25.0,
+        exact: bool = False,
     ) -> Any:
         """Write a page in which the tree can be walked: one file, which needs no network.
 
@@ -370,8 +371,12 @@ class Predictions:
             How many examples of each leaf to show, of those predicted right and of the others. They
             are in the page as they are: 0 for data that must not be passed on.
         max_mb : float
-            Above so many millions of bytes, weights of leaves are left out, those that fewest rows
-            reach first; the page says so.
+            The page has no more millions of bytes. A model that does not fit answers approximately
+            there, with rounded weights and without those that matter least; the page says so, and
+            how often the rows get the same label.
+        exact : bool
+            If the model does not fit, leave out the weights of leaves, those that fewest rows reach
+            first, and change no others: the page answers for a part, as the model does.
 
         Returns
         -------
@@ -385,7 +390,9 @@ class Predictions:
         """
         # what explains stands above models, and is looked up only when it is asked for
         explorer = import_module("thinleaf.explain.explorer")
-        return explorer.explore(self, path, X, y, title=title, n_examples=n_examples, max_mb=max_mb)
+        return explorer.explore(
+            self, path, X, y, title=title, n_examples=n_examples, max_mb=max_mb, exact=exact
+        )
 
     def _rows_in(self, X: Any, n_jobs: int | None) -> Any:
         """Return checked input; models for which that is work may do it in threads."""

@@ -148,6 +148,15 @@ class Columns(Input):
         texts = {name: part.attached(encoder) for name, part in self.texts.items()}
         return Columns(texts, self.numeric, self.mean, self.scale)
 
+    def cells(self, X: Any) -> list[list[str]] | None:
+        """Return columns of texts, then those of numbers, as strings; None without a table."""
+        if not is_table(X):
+            return None
+        table = Table(X, [*self.texts, *self.numeric])
+        texts = [table.texts(name) for name in self.texts]
+        numbers = table.numbers(self.numeric).T.tolist()
+        return texts + [[repr(value).removesuffix(".0") for value in own] for own in numbers]
+
     def feature_name(self, feature: int) -> str:
         """Return the column, and of a text also what its feature stands for."""
         for name, part in self.texts.items():

@@ -59,6 +59,10 @@ class Input(ABC):
         """Return the same with an encoder; ``ValueError`` if it takes none, or another one."""
         raise ValueError("the model makes features of texts itself, and takes no encoder")
 
+    def cells(self, X: Any) -> list[list[str]] | None:
+        """Return the columns of a table as strings; None if samples are no table."""
+        return None
+
     @abstractmethod
     def feature_name(self, feature: int) -> str:
         """Return what a feature stands for."""

@@ -22,6 +22,7 @@ from thinleaf import (
     SoftmaxTreeClassifier,
     TextClassifier,
 )
+from thinleaf.datasets import load_icd10cm
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -79,6 +80,37 @@ def test_texts_are_answered_as_in_python(features, opened, tmp_path):
         assert page.said == []
 
 
+def test_a_thousand_diagnoses_that_are_typed_get_the_answers_of_python(opened, tmp_path):
+    data = load_icd10cm()
+    some = np.random.default_rng(0).permutation(len(data.texts_train))[:4000].tolist()
+    tree = quick(depth=6, leaf_classes=60, leaf_ridge=0.01, router_l1=0.001, max_sweeps=1)
+    clf = TextClassifier(tree, features="both", rejection=False, random_state=0)
+    clf.fit([data.texts_train[i] for i in some], [data.y_train[i] for i in some])
+    model, texts = clf.freeze(), data.texts_test[:1000]
+    assert model.n_leaves == 64
+    model.explore(tmp_path / "tree.html")
+    page = opened(tmp_path / "tree.html")
+    found = page.page.evaluate(
+        """texts => {
+          const { answers, tree } = explorer.app;
+          const [side] = answers.sides, [field] = side.inputs;
+          return texts.map((text) => {
+            field.value = text;
+            field.dispatchEvent(new Event("input"));
+            answers.update(); // without the wait for more letters
+            const shown = document.querySelector(".best .first .data").textContent;
+            return [shown, side.answer.best.map(({ id, p }) => [tree.labels[id], p])];
+          });
+        }""",
+        texts,
+    )
+    labels, p = model.predict_topk(texts, 10)
+    assert [shown for shown, _ in found] == labels[:, 0].tolist()
+    top = np.array([[value for _, value in best] for _, best in found])
+    np.testing.assert_allclose(top, p, rtol=0, atol=1e-5)
+    assert page.said == []
+
+
 def test_narrow_models_are_answered_as_in_python(opened, tmp_path):
     model, texts, labels = texts_model()
     model = narrow_model(model, "int8").with_beam(2)
@@ -127,7 +159,18 @@ def test_texts_of_a_label_tree_are_answered_as_in_python(opened, tmp_path):
     texts, labels = made_texts(200)
     clf = LabelTreeClassifier(dim=6, arity=2, epochs=5, ngrams=2, random_state=0).fit(texts, labels)
     clf.explore(tmp_path / "tree.html", texts, labels)
-    assert_same(opened(tmp_path / "tree.html"), texts + ODD_TEXTS[2:], clf, texts + ODD_TEXTS[2:])
+    page = opened(tmp_path / "tree.html")
+    assert_same(page, texts + ODD_TEXTS[2:], clf, texts + ODD_TEXTS[2:])
+    # what pushes a text along is what Python says, by its words
+    found = page.page.evaluate(
+        """text => explorer.app.answer([text]).paths[0].steps.map(({ parts }) =>
+        parts.map(({ feature, value }) => [explorer.app.reader.name(feature), value]))""",
+        texts[0],
+    )
+    for step, parts in zip(clf.explain(texts[0]).path.steps, found, strict=True):
+        assert len(parts) > 1
+        expected = {part.name: part.amount for part in step.margin.contributions}
+        assert dict(parts) == pytest.approx(expected, abs=1e-4)
 
 
 def test_columns_are_answered_as_in_python(opened, tmp_path):
@@ -146,6 +189,15 @@ def test_columns_are_answered_as_in_python(opened, tmp_path):
         found = dict(page.evaluate("fields => explorer.answer(...fields).best", sample))
         for label, p in zip(clf.classes_, expected[i], strict=True):
             assert found[label] == pytest.approx(p, abs=1e-5)
+    # examples are rows of the table: they are shown by column, and walk
+    page.evaluate("explorer.app.select(0, true)")
+    example = page.locator(".examples li").first
+    assert example.locator("dt").all_inner_texts() == ["title", "body", "age"]
+    cells = example.locator("dd").all_inner_texts()
+    example.get_by_text("walk").click()
+    assert [page.input_value(f"#in-A-{i}") for i in range(3)] == cells
+    row = {"title": [cells[0]], "body": [cells[1]], "age": [float(cells[2])]}
+    assert page.inner_text(".best .first .data") == clf.predict(row)[0]
     page.fill("#in-A-0", texts[0])
     page.fill("#in-A-2", "old")
     page.wait_for_function("() => document.querySelector('.error').textContent.includes('age')")
@@ -227,6 +279,20 @@ def test_a_click_on_a_node_shows_it(typed, opened):
     before = page.page.evaluate("explorer.app.layout.shown.length")
     page.page.mouse.click(box["x"] + x, box["y"] + y)
     assert page.page.evaluate("explorer.app.layout.shown.length") == 1 < before
+
+
+def test_classes_of_a_leaf_have_their_share(typed, opened):
+    model, texts, labels, path = typed
+    page = opened(path).page
+    leaf = int(np.bincount(model.apply(texts)).argmax())
+    here = model.apply(texts) == leaf
+    names, counts = np.unique(np.array(labels)[here], return_counts=True)
+    page.evaluate("node => explorer.app.select(node, true)", leaf)
+    first = page.locator(".classes .tag").first
+    assert first.locator(".data").inner_text() in names[counts == counts.max()]
+    share = f"{100 * counts.max() / here.sum():.0f} %"
+    assert first.locator(".share").inner_text().strip() == share
+    assert share in page.evaluate("node => explorer.app.tree.summary(node)", leaf)
 
 
 def test_an_example_is_shown_and_walks(typed, opened):
@@ -367,7 +433,8 @@ def test_a_page_that_holds_some_leaves_says_so(opened, tmp_path):
     model = quick(depth=3, leaf_classes=16).fit(X, y).freeze()
     whole = model.explore(tmp_path / "whole.html", X, y)
     limit = whole.nbytes / 1e6 - 0.02
-    part = model.explore(tmp_path / "part.html", X, y, max_mb=limit)
+    part = model.explore(tmp_path / "part.html", X, y, max_mb=limit, exact=True)
+    assert not part.approximate
     assert 0 < part.n_answering < part.n_leaves == whole.n_answering
     assert part.nbytes <= 1e6 * limit
     page = opened(tmp_path / "part.html")
@@ -381,6 +448,33 @@ def test_a_page_that_holds_some_leaves_says_so(opened, tmp_path):
     page.page.fill("#in-A-0", rows[next(i for i, best in enumerate(found) if best is None)])
     page.page.wait_for_selector(".steps")
     assert "not in this page" in page.text("#ask")
+
+
+def test_a_page_with_a_lighter_model_says_so(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 300)).astype(np.float32)
+    y = (X[:, :16] > 1.0).argmax(axis=1)
+    model = quick(depth=3, leaf_classes=16).fit(X, y).freeze()
+    limit = model.explore(tmp_path / "whole.html", X, y).nbytes / 1e6 - 0.02
+    written = model.explore(tmp_path / "light.html", X, y, max_mb=limit)
+    assert written.approximate
+    assert written.n_answering == written.n_leaves
+    assert written.nbytes <= 1e6 * limit
+    page = opened(tmp_path / "light.html")
+    assert "answers are approximate" in page.text("#notes")
+    assert "of 400 rows of the data" in page.text("#notes").lower()
+    found = page.answers(as_text(X[:100]))
+    labels, p = model.predict_topk(X[:100], 1)
+    assert (
+        np.mean([best[0][0] == str(label) for best, label in zip(found, labels[:, 0], strict=True)])
+        > 0.95
+    )
+    assert np.mean(np.abs([best[0][1] for best in found] - p[:, 0])) < 0.02
+    page.page.fill("#in-A-0", as_text(X[:1])[0])
+    page.page.wait_for_selector(".best li")
+    assert "lighter model" in page.text("#ask")
+    assert "about" in page.text("#live")
+    assert page.said == []
 
 
 def test_a_page_without_a_model_says_so(typed, opened, tmp_path):

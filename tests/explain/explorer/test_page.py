@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from tests.estimator_cases import problem, quick
 from tests.explain.explorer.test_block import unpacked
 from tests.text_cases import made_texts, vowels
-from thinleaf import MACHClassifier, TextClassifier, load
+from thinleaf import LabelTreeClassifier, MACHClassifier, TextClassifier, load
 from thinleaf.explain.explorer import NodeCounts, explore, rows_in_words
 
 
@@ -114,3 +114,22 @@ def test_nothing_but_the_title_comes_from_data_outside_the_blocks(fitted, tmp_pa
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
     assert not re.search(r"https?://|\bsrc=|@import|innerHTML|eval\(", frame)
+
+
+def test_label_trees_that_are_too_large_are_rounded(tmp_path):
+    texts, labels = made_texts(200)
+    clf = LabelTreeClassifier(dim=200, epochs=1, ngrams=2, random_state=0).fit(texts, labels)
+    whole = clf.explore(tmp_path / "whole.html")
+    assert not whole.approximate
+    limit = 0.8e-6 * whole.nbytes
+    page = clf.explore(tmp_path / "tree.html", max_mb=limit)
+    assert page.approximate
+    assert page.n_answering == page.n_leaves
+    assert page.nbytes <= 1e6 * limit
+    assert "approximate" in page.notes[0]
+    values, arrays = blocks(tmp_path / "tree.html")["tree"]
+    assert values["approximate"]
+    assert "class_rows" not in arrays
+    exact = clf.explore(tmp_path / "tree.html", max_mb=limit, exact=True)
+    assert exact.n_answering == 0
+    assert "nothing can be typed" in exact.notes[0]

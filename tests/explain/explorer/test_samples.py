@@ -32,3 +32,14 @@ def test_long_rows_and_tables_are_not_shown():
     model = clf.fit(texts, labels).freeze()
     assert rows_in_words(model, np.array(texts)) == texts
     assert rows_in_words(model, {"title": texts}) is None
+
+
+def test_rows_of_tables_are_their_cells():
+    texts, labels = made_texts(80)
+    table = {"age": np.arange(80) / 4.0, "title": texts}
+    clf = TextClassifier(
+        quick(), features="words", text_columns="title", numeric_columns="age", rejection=False,
+        random_state=0,
+    )  # fmt: skip
+    shown = rows_in_words(clf.fit(table, labels).freeze(), table)
+    assert shown[:5] == list(zip(texts, ["0", "0.25", "0.5", "0.75", "1"], strict=False))

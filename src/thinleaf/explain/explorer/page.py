@@ -14,25 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, PARAM, AnyArray
 from thinleaf._version import __version__
 from thinleaf.arrays.replace import replace_file
 from thinleaf.explain.explorer.block import Block
 from thinleaf.explain.explorer.counts import NodeCounts
+from thinleaf.explain.explorer.fitting import Answering, bytes_of, fitted_leaves, fitted_lighter
 from thinleaf.explain.explorer.inputs import PageInput, feature_namer, page_input
+from thinleaf.explain.explorer.lighter import agreement
 from thinleaf.explain.explorer.outline import Outline, label_nodes, outline_of
 from thinleaf.explain.explorer.samples import count_all
 from thinleaf.explain.explorer.weights import (
     TopFeatures,
     add_label_nodes,
-    add_leaves,
     add_routers,
-    entries_of_leaves,
     routers_of,
     top_features,
     top_features_of_labels,
 )
+from thinleaf.model.explanation.in_words import percent
 from thinleaf.model.frozen import FrozenModel, FrozenTree
+from thinleaf.model.packing import PackedTree
 
 FORMAT = 1
 SCRIPTS = (
@@ -41,11 +43,8 @@ SCRIPTS = (
 )  # fmt: skip
 """What the script of a page is put together from, in this order."""
 
-_BYTES_AN_ENTRY = {"float32": 6.6, "float16": 4.2, "int8": 2.6}
-"""What a weight of a leaf takes in a page, about: value and place, deflated, in base64."""
-
-_MOST_TRIES = 5
-"""How often leaves are packed until they fill the room that there is."""
+_SURELY_TOO_LARGE = 1.5
+"""How many times the room a model takes, about, that is not tried as it is."""
 
 _FOR_NOTES = 500
 _FEW_NODES = 4000
@@ -66,6 +65,8 @@ class Page:
         How many of them are in the page with all that an answer needs.
     notes : list of str
         What the page had to leave out, in words.
+    approximate : bool
+        Whether a lighter model answers in the page, since this one does not fit.
     """
 
     path: str
@@ -73,6 +74,7 @@ class Page:
     n_leaves: int
     n_answering: int
     notes: list[str] = field(default_factory=list)
+    approximate: bool = False
 
 
 def explore(
@@ -84,6 +86,7 @@ def explore(
     title: str | None = None,
     n_examples: int = 4,
     max_mb: float = 25.0,
+    exact: bool = False,
 ) -> Page:
     """Write a page in which a model's tree can be walked.
 
@@ -102,6 +105,9 @@ def explore(
         are in the page as they are: 0 for data that must not be passed on.
     max_mb : float
         The size of the file, in millions of bytes, above which parts are left out.
+    exact : bool
+        Whether to leave out leaves rather than to round and drop weights, if the model does not
+        fit.
 
     Returns
     -------
@@ -114,7 +120,7 @@ def explore(
         count_all(counts, frozen, X, y)
     elif y is not None:
         raise ValueError("y are labels of X: give X, too")
-    return write_page(frozen, path, counts, title=title, max_mb=max_mb)
+    return write_page(frozen, path, counts, title=title, max_mb=max_mb, exact=exact)
 
 
 def write_page(
@@ -124,6 +130,7 @@ def write_page(
     *,
     title: str | None = None,
     max_mb: float = 25.0,
+    exact: bool = False,
     feature_name: Callable[[int], str] | None = None,
 ) -> Page:
     """Write a page of a frozen model.
@@ -134,7 +141,7 @@ def write_page(
     path : path-like
     counts : NodeCounts, optional
         Of rows.
-    title, max_mb
+    title, max_mb, exact
         As of :func:`explore`.
     feature_name : callable, optional
         Names features of rows, where the model does not.
@@ -142,13 +149,13 @@ def write_page(
     if not max_mb > 0.0:
         raise ValueError(f"max_mb must be above 0, got {max_mb!r}")
     name = title or f"{type(model).__name__}: {model.shape}"
-    maker = _Maker(model, counts, name, int(1e6 * max_mb), feature_name)
+    maker = _Maker(model, counts, name, int(1e6 * max_mb), exact, feature_name)
     content = maker.page()
     with replace_file(path) as temporary:
         temporary.write_text(content, encoding="utf-8", errors="replace")
     return Page(
         os.fspath(path), len(content.encode()), maker.outline.n_leaves, maker.n_answering,
-        maker.notes,
+        maker.notes, maker.approximate,
     )  # fmt: skip
 
 
@@ -161,9 +168,11 @@ class _Maker:
         counts: NodeCounts | None,
         title: str,
         limit: int,
+        exact: bool,
         feature_name: Callable[[int], str] | None,
     ) -> None:
         self.model, self.counts, self.title, self.limit = model, counts, title, limit
+        self.exact, self.approximate = exact, False
         self.outline: Outline = outline_of(model) if counts is None else counts.outline
         self.input: PageInput = page_input(model, feature_name)
         self.name = feature_namer(model, self.input, feature_name)
@@ -171,39 +180,93 @@ class _Maker:
         self.n_answering = 0
         if isinstance(model, FrozenTree):
             model.check()
-            self._routers = routers_of(model.packed)
 
     def page(self) -> str:
         """Return the page."""
         frame = _frame(self.title)
-        used = len(frame.encode())
         top = self._top_features()
-        answering, kept = self._answering()
-        blocks, leaves = {"model": answering}, ""
+        with_examples = True
         tree = self._tree_block(top, with_examples=True).packed()
+        used = len(frame.encode()) + _FOR_NOTES
         if used + len(tree) > self.limit and self.counts is not None and self.counts.examples:
+            with_examples = False
             self.notes.append("Examples do not fit into the page.")
             tree = self._tree_block(top, with_examples=False).packed()
-        used += len(tree)
-        if used + len(answering) + _FOR_NOTES > self.limit:
-            self.notes.append(
-                "The model is too large for the page: its tree is here, but nothing can be typed."
-            )
-            blocks["model"], kept = "", np.empty(0, INDEX)
-        elif isinstance(self.model, FrozenTree):
-            leaves, kept = self._leaves(self.limit - used - len(answering) - _FOR_NOTES)
-        self.n_answering = int(kept.size)
-        if blocks["model"] and kept.size < self.outline.n_leaves:
-            n, n_all = kept.size, self.outline.n_leaves
-            self.notes.append(
-                f"The weights of {n:,} of {n_all:,} leaves fit into the page: what ends in one of "
-                "the others is shown with its path, but without probabilities."
-            )
+        answering = self._answering(self.limit - used - len(tree))
+        self.n_answering = answering.n_leaves
         if self.notes:  # which the page says, too
-            with_examples = not self.notes[0].startswith("Examples")
             tree = self._tree_block(top, with_examples=with_examples).packed()
-        parts = {"tree": tree, "model": blocks["model"], "leaves": leaves}
+        parts = {"tree": tree, "model": answering.model, "leaves": answering.leaves}
         return frame.replace("{{blocks}}", "\n".join(_element(k, v) for k, v in parts.items()))
+
+    def _answering(self, room: int) -> Answering:
+        """Return what answers, as much of it as there is room for, and note what is not so."""
+        if isinstance(self.model, FrozenTree):
+            return self._answering_tree(self.model, room)
+        n_leaves = self.outline.n_leaves
+        for rounded in (False, True):
+            found = Answering(self._label_block(rounded).packed(), "", n_leaves)
+            if found.size <= room and rounded:
+                self.approximate = True
+                self.notes.append(
+                    "The model is too large for the page, which holds its weights as float16: "
+                    "answers are approximate."
+                )
+            if found.size <= room:
+                return found
+            if self.exact:
+                break
+        return self._nothing()
+
+    def _answering_tree(self, model: FrozenTree, room: int) -> Answering:
+        whole = self.exact or bytes_of(model.packed) < _SURELY_TOO_LARGE * room
+        found = (
+            fitted_leaves(self._model_block, model.packed, room, self._importance())
+            if whole
+            else None
+        )
+        if found is not None and found.n_leaves == self.outline.n_leaves:
+            return found
+        if not self.exact:
+            spread = self.input.spread(model.n_features)
+            approximate = fitted_lighter(self._model_block, model, spread, room)
+            if approximate is not None:
+                self.approximate = True
+                self.notes.append(self._how_alike(model, *approximate[1:]))
+                return approximate[0]
+        if found is None:
+            return self._nothing()
+        self.notes.append(
+            f"The weights of {found.n_leaves:,} of {self.outline.n_leaves:,} leaves fit into the "
+            "page: what ends in one of the others is shown with its path, without probabilities."
+        )
+        return found
+
+    def _nothing(self) -> Answering:
+        self.notes.append(
+            "The model is too large for the page: its tree is here, but nothing can be typed."
+        )
+        return Answering("", "", 0)
+
+    def _how_alike(self, model: FrozenTree, other: FrozenTree, share: float) -> str:
+        said = "The model is too large for the page: answers are approximate, by "
+        said += (
+            "its weights"
+            if share >= 1.0
+            else f"the {percent(share)} of its weights that matter most"
+        )
+        said += ", rounded."
+        samples = [] if self.counts is None else self.counts.samples
+        if not samples:
+            return said
+        found = [agreement(model, other, rows) for rows in samples]
+        sizes = np.array([part.n_rows for part in found])
+        same = float(np.average([part.same for part in found], weights=sizes))
+        apart = float(np.average([part.difference for part in found], weights=sizes))
+        return (
+            f"{said} Of {sizes.sum():,} rows of the data, {percent(same)} get the label of the "
+            f"model; its probability differs by {apart:.2g} on average."
+        )
 
     # -- blocks ------------------------------------------------------------------------------------
 
@@ -231,6 +294,8 @@ class _Maker:
             block.add("rows", counts.n_rows)
             block.add("labelled", counts.n_labelled)
             block.add("wrong", counts.n_wrong)
+            if isinstance(self.model, FrozenTree):
+                block.add("class_rows", counts.class_rows)
             if with_examples:
                 block.values["examples"] = counts.examples
         return block
@@ -252,6 +317,7 @@ class _Maker:
             "summary": _plain(model.summary),
             "input": self.input.values,
             "notes": self.notes,
+            "approximate": self.approximate,
             "data": None if counts is None else {
                 "name": counts.name,
                 "rows": counts.total,
@@ -266,44 +332,25 @@ class _Maker:
         n = 8 if self.outline.n_nodes <= _FEW_NODES else 4
         if isinstance(self.model, FrozenTree):
             spread = self.input.spread(self.model.n_features)
-            return top_features(self.model.packed, self._routers, spread, n)
+            return top_features(self.model.packed, routers_of(self.model.packed), spread, n)
         nodes = label_nodes(self.model)
         assert nodes is not None
         return top_features_of_labels(self.outline, nodes, n)
 
-    def _answering(self) -> tuple[str, IndexArray]:
-        """Return the block that takes an input to leaves, and the leaves that then answer."""
+    def _model_block(self, packed: PackedTree) -> Block:
+        """Return what reads an input and takes it to leaves."""
         block = Block()
         self.input.add_to(block)
-        if isinstance(self.model, FrozenTree):
-            add_routers(block, self.model.packed, self._routers)
-            return block.packed(), np.empty(0, INDEX)
+        add_routers(block, packed, routers_of(packed))
+        return block
+
+    def _label_block(self, rounded: bool) -> Block:
         nodes = label_nodes(self.model)
         assert nodes is not None
-        add_label_nodes(block, nodes)
-        return block.packed(), np.arange(self.outline.n_leaves, dtype=INDEX)
-
-    def _leaves(self, room: int) -> tuple[str, AnyArray]:
-        """Return the block of as many leaves as there is room for, and which these are."""
-        assert isinstance(self.model, FrozenTree)
-        packed = self.model.packed
-        cost = entries_of_leaves(packed) * _BYTES_AN_ENTRY[packed.weights] + 16.0
-        order = np.argsort(-self._importance() / cost, kind="stable")
-        best: tuple[str, AnyArray] = "", np.empty(0, INDEX)
-        allowed = float(max(room, 0))
-        for _ in range(_MOST_TRIES):
-            taken = order[np.cumsum(cost[order]) <= allowed]
-            block = Block()
-            add_leaves(block, packed, np.sort(taken).astype(INDEX))
-            text = block.packed()
-            if best[1].size < taken.size and len(text) <= room:
-                best = text, np.sort(taken).astype(INDEX)
-            if taken.size == 0 or (len(text) <= room and taken.size == order.size):
-                break
-            if 0.94 * room <= len(text) <= room:
-                break
-            allowed *= 0.98 * room / len(text)
-        return best
+        block = Block()
+        self.input.add_to(block)
+        add_label_nodes(block, nodes, rounded=rounded)
+        return block
 
     def _importance(self) -> AnyArray:
         """Return how much a leaf is worth: its rows, or its classes if none were counted."""

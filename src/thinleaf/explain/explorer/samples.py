@@ -33,10 +33,10 @@ def _listed(y: Any) -> list[Any]:
 
 def rows_in_words(
     model: FrozenModel, X: Any, name: Callable[[int], str] | None = None
-) -> Sequence[str | None] | None:
+) -> Sequence[str | Sequence[str] | None] | None:
     """Return how a page shows rows, so that they can be pasted; None of those that are too long.
 
-    Tables are not shown: None of all.
+    Of tables, the cells of each row. None of all if there is no way to show them.
 
     Parameters
     ----------
@@ -50,6 +50,10 @@ def rows_in_words(
         own = str if names is None else names.__getitem__
         return _sparse_rows(X.tocsr(), name or own)
     if model.takes_texts:
+        made = getattr(model, "input", None)
+        cells = None if made is None else made.cells(X)
+        if cells is not None:
+            return list(zip(*cells, strict=True))
         if hasattr(X, "columns") or hasattr(X, "column_names") or isinstance(X, dict):
             return None
         listed = X.to_pylist() if hasattr(X, "to_pylist") else list(X)

@@ -68,7 +68,7 @@ def add_routers(block: Block, packed: PackedTree, routers: Routers) -> None:
     """Add what takes rows to leaves, and what mixes leaves."""
     block.add("router.sizes", np.diff(routers.ptr))
     block.add_rising("router.features", routers.features)
-    block.add("router.weights", routers.weights)
+    block.add("router.weights", _half_if_exact(routers.weights))
     block.add("router.lanes", routers.in_lanes)
     block.add("router.bias", packed.bias)
     block.add("leaf.bias", packed.leaf_bias)
@@ -116,16 +116,24 @@ def add_leaves(block: Block, packed: PackedTree, kept: AnyArray) -> None:
     block.add("kept.values", np.concatenate([np.empty(0, kind), *values]).astype(kind))
 
 
-def add_label_nodes(block: Block, nodes: LabelNodes) -> None:
-    """Add embeddings and the parameters of a label tree's nodes."""
+def _half_if_exact(weights: ParamArray) -> AnyArray:
+    """Return weights as float16 if they are such numbers, as those of small models are."""
+    with np.errstate(over="ignore"):
+        halves = weights.astype(np.float16)
+    return halves if np.array_equal(halves.astype(PARAM), weights) else weights
+
+
+def add_label_nodes(block: Block, nodes: LabelNodes, *, rounded: bool = False) -> None:
+    """Add embeddings and the parameters of a label tree's nodes, or these rounded to float16."""
+    kind = np.float16 if rounded else PARAM
     block.values |= {
         "dim": int(nodes.U.shape[1]),
         "outputs": int(nodes.weights.shape[1]),
         "scale": float(nodes.scale),
     }
-    block.add("node.weights", np.ascontiguousarray(nodes.weights, dtype=PARAM).ravel())
+    block.add("node.weights", np.ascontiguousarray(nodes.weights, dtype=kind).ravel())
     block.add("node.bias", np.ascontiguousarray(nodes.bias, dtype=PARAM).ravel())
-    block.add("embeddings", np.ascontiguousarray(nodes.U, dtype=PARAM).ravel())
+    block.add("embeddings", np.ascontiguousarray(nodes.U, dtype=kind).ravel())
 
 
 def _joined(parts: list[AnyArray]) -> AnyArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -78,4 +79,7 @@ def _class_of(predictor: Predictor, label: Any) -> int:
 
 def sigmoid(score: Any) -> Any:
     """Return σ of scores, without overflow."""
+    if isinstance(score, float):
+        z = math.exp(-abs(score))
+        return 1.0 / (1.0 + z) if score >= 0.0 else z / (1.0 + z)
     return np.exp(-np.logaddexp(0.0, -np.asarray(score, dtype=ACCUM)))

@@ -40,8 +40,13 @@ def safe(value: Any) -> str:
     """Return a value as text that is nothing but text."""
     text = str(value)
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    text = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
     return f"<bdi>{escape(text)}</bdi>"
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\u00a0")
 
 
 def _text(e: Explanation) -> str:
@@ -89,14 +94,14 @@ def _path(e: Explanation, path: Path, i: int, top: int) -> str:
     said.append(f"leaf {path.leaf} with {counted(path.n_classes, 'class', 'classes')}")
     rows = [
         f'<tr><td style="{_CELL}">{step.depth}</td>'
-        f'<td style="{_CELL}"><b>{step.side}</b> {percent(step.probability)}<br>'
+        f'<td style="{_CELL};white-space:nowrap"><b>{step.side}</b> {percent(step.probability)}<br>'
         f'<span style="{_DIM}">{step.other_side} {percent(step.other_probability)}</span></td>'
         f'<td style="{_CELL}">{_sum(step.margin, top)}</td></tr>'
         for step in path.steps
     ]
     rows += [
         f'<tr><td style="{_CELL};{_DIM}">{"leaf" if n == 0 else ""}</td>'
-        f'<td style="{_CELL}">{safe(c.label)} {percent(c.probability)}</td>'
+        f'<td style="{_CELL}">{safe(c.label)} {_unbroken(percent(c.probability))}</td>'
         f'<td style="{_CELL}">{"" if c.score is None else _sum(c.score, top)}</td></tr>'
         for n, c in enumerate(path.candidates)
     ]

@@ -30,7 +30,9 @@ _MAX_ADVICE = 3
 
 def shown(value: Any, longest: int = _LONGEST) -> str:
     """Return a label, a name or a text on one line that no terminal takes for commands."""
-    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in str(value)[: longest + 1])
+    text = str(value)[: longest + 1]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -127,7 +129,7 @@ def _sum(score: Score, top: int) -> Line:
     best = score.top(top)
     pieces: Line = [(f"{number(score.total)} = bias {number(score.bias)}", "")]
     pieces += [(f", {shown(p.name)} {number(p.amount)}", _sign(p.amount)) for p in best]
-    n_left = score.n_contributions - len(best)
+    n_left = 0 if len(best) < top else score.n_contributions - len(best)
     if n_left > 0:
         rest = float(score.amounts.sum()) - sum(part.amount for part in best)
         pieces.append((f", {n_left:,} more {number(rest)}", "dim"))

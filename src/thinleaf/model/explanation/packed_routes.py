@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thinleaf._dtypes import AnyArray, IndexArray
+from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AnyArray, IndexArray
+from thinleaf.model.explanation.explainer import sigmoid
 from thinleaf.model.explanation.values import Candidate, Change, Contribution, Route, Score, Step
+from thinleaf.model.kernels import explanation as kernels
+from thinleaf.model.packed_weights import leaf_columns
 
 if TYPE_CHECKING:
     from thinleaf.model.explanation.packed_trees import PackedExplainer, Walk
@@ -28,19 +33,42 @@ def routes_to(explainer: PackedExplainer, walk: Walk, class_id: int) -> tuple[Ro
     leaves = (np.searchsorted(packed.class_ptr, places, side="right") - 1).tolist()
     if not leaves:
         return ()
-    there = Walk(explainer, walk.sample, leaves, [0.0] * len(leaves), walk.shown)
     best: dict[int, tuple[bool, float, int]] = {}
     held: dict[int, int] = {}
-    for i, leaf in enumerate(leaves):
+    reached = set(walk.leaves)
+    for leaf, p in zip(leaves, _ways(explainer, walk, leaves), strict=True):
         tree = explainer.trail(leaf)[0]
         held[tree] = held.get(tree, 0) + 1
-        p = float(np.prod([step.probability for step in there.steps(i)]))
-        best[tree] = max(best.get(tree, (False, -1.0, 0)), (leaf in walk.leaves, p, i))
+        best[tree] = max(best.get(tree, (False, -1.0, 0)), (leaf in reached, p, -leaf))
+    ends = [-leaf for _, _, leaf in best.values()]
+    there = Walk(explainer, walk.sample, ends, [0.0] * len(ends), walk.shown)
     routes = [
         _route(explainer, walk, there, i, p, held[tree], class_id)
-        for tree, (_, p, i) in best.items()
+        for i, (tree, (_, p, _)) in enumerate(best.items())
     ]
     return tuple(sorted(routes, key=lambda route: -route.probability))
+
+
+def _ways(explainer: PackedExplainer, walk: Walk, leaves: list[int]) -> list[float]:
+    """Return how probable the ways to some leaves are, by all of their routers."""
+    packed, trails = explainer.packed, [explainer.trail(leaf) for leaf in leaves]
+    nodes = np.array(sorted({node for trail in trails for node in trail[:-1]}), dtype=INDEX)
+    scores = np.empty(nodes.size, dtype=PARAM)
+    kernels.scores_of_row(
+        explainer.predictor.table, walk.sample.rows, nodes, scores, np.empty(0, INDEX),
+        np.zeros(1, OFFSET), np.empty(0, PARAM),
+    )  # fmt: skip
+    right = sigmoid(scores.astype(ACCUM) / explainer.temperature)
+    left = sigmoid(-scores.astype(ACCUM) / explainer.temperature)
+    sides = {
+        node: (p, q)
+        for node, p, q in zip(nodes.tolist(), left.tolist(), right.tolist(), strict=True)
+    }
+    first = packed.child
+    return [
+        math.prod(sides[node][below - int(first[node])] for node, below in pairwise(trail))
+        for trail in trails
+    ]
 
 
 def _route(
@@ -63,9 +91,8 @@ def _route(
     if best >= 0:
         lead = there.lead(i, best, slot)
         if lead.total > 0.0:
-            leaf_view = explainer.packed.leaf(leaf)
-            toward = leaf_view.weights[:, slot] - leaf_view.weights[:, best]
-            added = _added(lead, leaf_view.features, toward)
+            features, weights = leaf_columns(explainer.packed, leaf, (slot, best))
+            added = _added(lead, features, weights[:, 0] - weights[:, 1])
             changes.append(Change(None, lead, lead.enough(lead.total), added))
     return Route(
         trail[0], leaf, explainer.leaf_nodes[leaf], n_leaves, p, reached, fork, steps, candidate,
@@ -89,6 +116,11 @@ def _turned(explainer: PackedExplainer, step: Step) -> Change:
 
 def _added(lead: Score, features: IndexArray, toward: AnyArray) -> tuple[Contribution, ...]:
     """Return features that the sample lacks, with the values that would make up for a lead."""
+    n_known = lead.features.size
+    if toward.size > 4 * (n_known + _N_ADDED):  # most can be left out: those in front are enough
+        first = np.argpartition(-toward, n_known + _N_ADDED)[: n_known + _N_ADDED]
+        first = np.flatnonzero(toward >= toward[first].min())
+        features, toward = features[first], toward[first]
     missing = ~np.isin(features, lead.features) & (toward > 0.0)
     features, toward = features[missing], toward[missing]
     order = np.argsort(-toward, kind="stable")[:_N_ADDED].tolist()

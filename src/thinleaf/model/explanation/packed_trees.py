@@ -283,9 +283,10 @@ class Walk:
         """Return the best classes of a leaf, and those that are to be shown of it."""
         p = self._softmax[self._ptr[i] : self._ptr[i + 1]]
         best = self.ranked(i)[: max(top, 2)]
-        shown = np.flatnonzero(np.isin(self.classes(i), self.shown))
-        others = shown[~np.isin(shown, best)]
-        others = others[np.argsort(-p[others], kind="stable")]
+        classes, taken = self.classes(i), set(best.tolist())
+        at = np.minimum(np.searchsorted(classes, self.shown), classes.size - 1)
+        shown = sorted({t for t in at[classes[at] == self.shown].tolist() if t not in taken})
+        others = np.array(sorted(shown, key=lambda t: -p[t]), dtype=OFFSET)
         return self.some_candidates(i, np.concatenate([best, others]))
 
     def classes(self, i: int) -> IndexArray:

@@ -75,14 +75,18 @@ class Score:
     @cached_property
     def contributions(self) -> tuple[Contribution, ...]:
         """The features that add something, the largest amounts first, whatever their sign."""
-        used = np.flatnonzero(self.amounts)
-        order = used[np.argsort(-np.abs(self.amounts[used]), kind="stable")]
-        return tuple(self._contribution(int(t)) for t in order)
+        return self.top(self.amounts.size)
 
     def top(self, n: int = _SHOWN) -> tuple[Contribution, ...]:
         """Return the n largest contributions, without naming the others."""
-        order = np.argsort(-np.abs(self.amounts), kind="stable")[:n]
-        return tuple(self._contribution(int(t)) for t in order if self.amounts[t] != 0.0)
+        order = (-np.abs(self.amounts)).argsort(kind="stable")[:n]
+        name = self.names.name
+        parts = (self.features[order], self.values[order], self.amounts[order])
+        return tuple(
+            Contribution(feature, name(feature), value, amount)
+            for feature, value, amount in zip(*(part.tolist() for part in parts), strict=True)
+            if amount != 0.0
+        )
 
     @property
     def n_contributions(self) -> int:

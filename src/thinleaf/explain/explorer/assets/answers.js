@@ -88,11 +88,14 @@ class Answers {
   tryExample() {
     const whole = this.app.tree.examples.filter((example) => example.whole);
     this.tried = ((this.tried ?? -1) + 7) % whole.length;
-    this.set(whole[this.tried].text);
+    this.set(whole[this.tried]);
   }
 
-  set(text, side = 0) {
-    this.sides[side].inputs[0].value = text;
+  // Takes an example: a text, a row, or the cells of a table's row.
+  set(example, side = 0) {
+    const { inputs } = this.sides[side];
+    const contents = example.cells?.length === inputs.length ? example.cells : [example.text];
+    contents.forEach((content, i) => (inputs[i].value = content));
     this.update();
   }
 
@@ -152,7 +155,8 @@ class Answers {
     const { best, paths } = side.answer;
     const name = named ? `${side.name}: ` : "";
     if (!best) return `${name}ends in ${this.app.tree.nodeName(paths[0].nodes.at(-1))}; its weights are not in this page`;
-    return `${name}${cut(this.app.tree.labels[best[0].id], 80)}, ${probability(best[0].p)}`;
+    const about = this.app.tree.values.approximate ? "about " : "";
+    return `${name}${cut(this.app.tree.labels[best[0].id], 80)}, ${about}${probability(best[0].p)}`;
   }
 
   resultOf(side, named) {
@@ -173,6 +177,7 @@ class Answers {
         );
       });
       part.append(list);
+      if (app.tree.values.approximate) part.append(el("p", { class: "note" }, "≈ About so: the page holds a lighter model than the one that it stands for."));
     } else {
       part.append(el("p", { class: "note" }, "The weights of a leaf on its way are not in this page: there are no probabilities, but the path is right."));
     }

@@ -243,7 +243,8 @@ class App {
     notes.hidden = values.notes.length === 0;
     const chips = document.getElementById("chips");
     for (const [name, value] of facts.filter(Boolean).filter(([name]) => ["classes", "leaves", "trees", "error"].includes(name))) {
-      chips.append(el("span", {}, el("strong", {}, value), ` ${name}`));
+      const one = { classes: "class", leaves: "leaf" }[name];
+      chips.append(el("span", {}, el("strong", {}, value), ` ${value === "1" && one ? one : name}`));
     }
   }
 

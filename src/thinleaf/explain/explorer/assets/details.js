@@ -89,17 +89,16 @@ class Details {
   classes(node) {
     const { tree } = this.app;
     const isLeaf = tree.isLeaf(node);
-    let ids = isLeaf ? tree.classesOf(tree.leaf[node]) : null, counts = null;
-    if (!isLeaf) {
-      counts = tree.classCounts(node);
-      ids = Array.from(counts.keys()).sort((a, b) => (tree.orderOfClasses ? tree.orderOfClasses[a] - tree.orderOfClasses[b] : a - b));
-    }
-    const part = el("section", {}, el("h3", {}, count(ids.length, "class", "classes")));
+    const counts = tree.classCounts(node);
+    const ids = isLeaf ? tree.classesOf(tree.leaf[node]) : tree.ordered(Array.from(counts.keys()), counts);
+    const part = el("section", {}, el("h3", {}, count(ids.length, "class", "classes"),
+      tree.classRows ? el("small", { class: "muted" }, " and their share of the rows") : null));
     const list = el("ul", { class: "classes" });
     const show = (most) => {
       list.textContent = "";
       for (const id of ids.slice(0, most)) {
-        list.append(el("li", {}, el("button", { type: "button", class: "tag", onclick: () => this.app.findClass(id) }, data(tree.labels[id], 80))));
+        list.append(el("li", {}, el("button", { type: "button", class: "tag", onclick: () => this.app.findClass(id) }, data(tree.labels[id], 80),
+          tree.classRows && counts.get(id) ? el("small", { class: "share" }, " " + percent(counts.get(id) / tree.rows[node])) : null)));
       }
       if (ids.length > most) {
         list.append(el("li", {}, el("button", { type: "button", class: "link", onclick: () => show(most * 10) }, `${(ids.length - most).toLocaleString("en")} more`)));
@@ -123,6 +122,16 @@ class Details {
     return part;
   }
 
+  // A text or a row; of a table's row, each cell with the name of its column.
+  content({ text, cells }) {
+    if (!cells) return el("p", {}, data(text, 300));
+    const { columns, numeric } = this.app.tree.values.input;
+    const names = [...(columns ?? []), ...(numeric ?? [])];
+    const list = el("dl", { class: "cells" });
+    cells.forEach((cell, i) => list.append(el("dt", {}, data(names[i] ?? "", 40)), el("dd", {}, data(cell, 300))));
+    return list;
+  }
+
   example(example) {
     const { app } = this;
     const said = el("p", { class: "said" });
@@ -131,7 +140,7 @@ class Details {
       said.append(el("span", { class: "muted" }, example.wrong ? " predicted " : "predicted "), data(app.tree.labels[example.predicted], 80));
     }
     const walk = example.whole && app.predictor
-      ? el("button", { type: "button", class: "link", onclick: () => { app.showTab("ask"); app.answers.set(example.text); } }, "walk") : null;
-    return el("li", {}, el("p", {}, data(example.text, 300)), said, el("span", { class: "foot" }, `row ${example.number.toLocaleString("en")} `, walk));
+      ? el("button", { type: "button", class: "link", onclick: () => { app.showTab("ask"); app.answers.set(example); } }, "walk") : null;
+    return el("li", {}, this.content(example), said, el("span", { class: "foot" }, `row ${example.number.toLocaleString("en")} `, walk));
   }
 }

@@ -24,6 +24,7 @@ function mixed(ramp, share) {
 }
 
 const N_SHADES = 16;
+const SPECK = 1.5; // pixels of the smallest node
 
 class Canvas {
   constructor(element, tree, layout) {
@@ -277,11 +278,11 @@ class Canvas {
     this.walkEnds();
   }
 
-  // Nodes that can be seen, without those that would cover the one before on the same pixel.
+  // Nodes that can be seen, without those that would cover the one before.
   inView() {
     const { layout, tree, view } = this;
     const out = [];
-    const step = layout.row * view.zoom < 1 ? 1 / view.zoom : 0;
+    const step = layout.row * view.zoom < SPECK ? SPECK / view.zoom : 0;
     const top = view.y - 30 / view.zoom, bottom = view.y + (this.height + 30) / view.zoom;
     let depth = -1, last = -Infinity;
     for (const node of layout.shown) {
@@ -352,13 +353,15 @@ class Canvas {
   }
 
   drawSpecks(inView) {
-    const c = this.context;
-    const size = Math.max(1.5, Math.min(4, this.layout.row * this.view.zoom));
+    const c = this.context, { tree } = this;
+    const least = Math.max(SPECK, Math.min(4, this.layout.row * this.view.zoom));
+    const total = Math.max(1, tree.size(this.layout.root));
     const groups = Array.from({ length: N_SHADES + 1 }, () => []);
     for (const node of inView) groups[this.shade[node] + 1].push(node);
     groups.forEach((nodes, i) => {
       c.fillStyle = i === 0 ? this.noColour : this.shades[i - 1];
       for (const node of nodes) {
+        const size = least + 9 * Math.sqrt(tree.size(node) / total);
         c.fillRect(this.screenX(node) - size / 2, this.screenY(node) - size / 2, size, size);
       }
     });
@@ -490,9 +493,9 @@ class Canvas {
     const { tree } = this;
     let text;
     if (tree.isLeaf(node)) {
-      const ids = tree.classesOf(tree.leaf[node]);
-      const shown = ids.slice(0, 3).map((id) => cut(tree.labels[id], 28)).join(", ");
-      text = ids.length > 3 ? `${shown} +${(ids.length - 3).toLocaleString("en")}` : shown;
+      const leaf = tree.leaf[node], n = tree.classPtr[leaf + 1] - tree.classPtr[leaf];
+      const shown = tree.leafWords(leaf, 28);
+      text = n > 3 ? `${shown} +${(n - 3).toLocaleString("en")}` : shown;
     } else text = `${count(tree.nBelow[node], "leaf", "leaves")}${this.sizeInWords(node)}`;
     const found = { end: cut(text, 44), way: tree.leadingNames(node) };
     this.texts.set(node, found);

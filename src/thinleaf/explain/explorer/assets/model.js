@@ -64,6 +64,7 @@ class TreeModel {
     this.rows = this.summed((i) => rows[i]);
     this.labelled = this.summed((i) => labelled[i]);
     this.wrong = this.summed((i) => wrong[i]);
+    this.classRows = a("class_rows") ?? null;
     this.examplesOfLeaf = new Map();
     this.examples.forEach((example, i) => {
       for (const leaf of example.leaves) {
@@ -117,25 +118,39 @@ class TreeModel {
     }
   }
 
-  // The classes of a leaf, the most frequent first if that is known.
+  // The classes of a leaf, those that most rows are of first, then the most frequent ones.
   classesOf(leaf) {
     const ids = Array.from(this.classIds.subarray(this.classPtr[leaf], this.classPtr[leaf + 1]));
-    if (this.orderOfClasses) {
-      ids.sort((a, b) => this.orderOfClasses[a] - this.orderOfClasses[b] || a - b);
-    }
-    return ids;
+    return this.ordered(ids, this.classCounts(this.leafNode[leaf]));
   }
 
-  // The classes below a node, each with the number of leaves that hold it.
+  ordered(ids, counts) {
+    const place = (id) => (this.orderOfClasses ? this.orderOfClasses[id] : 0);
+    const rows = (id) => (this.classRows ? counts.get(id) : 0);
+    return ids.sort((a, b) => rows(b) - rows(a) || place(a) - place(b) || a - b);
+  }
+
+  // The classes at and below a node, each with its rows there; 0 where none were counted.
   classCounts(node) {
     const counts = new Map();
     for (const leaf of this.leavesBelow(node)) {
       for (let i = this.classPtr[leaf]; i < this.classPtr[leaf + 1]; i++) {
         const id = this.classIds[i];
-        counts.set(id, (counts.get(id) ?? 0) + 1);
+        counts.set(id, (counts.get(id) ?? 0) + (this.classRows?.[i] ?? 0));
       }
     }
     return counts;
+  }
+
+  // The first classes of a leaf in words, the first of all with its share of the rows.
+  leafWords(leaf, most) {
+    const ids = this.classesOf(leaf), node = this.leafNode[leaf];
+    const names = ids.slice(0, 3).map((id) => cut(this.labels[id], most));
+    if (this.classRows && this.rows[node] && ids.length > 1) {
+      const own = this.classCounts(node).get(ids[0]) / this.rows[node];
+      if (own >= 0.05) names[0] += ` ${percent(own)}`;
+    }
+    return names.join(", ");
   }
 
   examplesBelow(node, most) {
@@ -188,9 +203,9 @@ class TreeModel {
   summary(node) {
     const parts = [this.nodeName(node), `depth ${this.depth[node]}`];
     if (this.isLeaf(node)) {
-      const ids = this.classesOf(this.leaf[node]);
-      const shown = ids.slice(0, 3).map((id) => cut(this.labels[id], 40)).join(", ");
-      parts.push(ids.length === 1 ? shown : `${count(ids.length, "class", "classes")}: ${shown}`);
+      const leaf = this.leaf[node], n = this.classPtr[leaf + 1] - this.classPtr[leaf];
+      const shown = this.leafWords(leaf, 40);
+      parts.push(n === 1 ? shown : `${count(n, "class", "classes")}: ${shown}`);
     } else {
       parts.push(count(this.nBelow[node], "leaf", "leaves"));
     }

@@ -324,6 +324,29 @@ class LabelPredictor {
     return scores.map((score) => Math.min(score - norm, 0));
   }
 
+  // What each feature of the row adds to a child's score, over that of the best other child.
+  stepParts({ indices, values }, node, child, logs) {
+    const { firstChild, nChildren, branch } = this.tree;
+    let other = -1;
+    for (let at = firstChild[node]; at < firstChild[node] + nChildren[node]; at++) {
+      if (at !== child && (other < 0 || logs[at] > logs[other])) other = at;
+    }
+    if (other < 0) return [];
+    const first = this.tree.source[node] * this.outputs;
+    const weight = (at, t) => {
+      if (this.outputs === 1) return branch[at] === 1 ? this.weights[first * this.dim + t] : 0;
+      return this.weights[(first + branch[at]) * this.dim + t];
+    };
+    const apart = Float64Array.from({ length: this.dim }, (_, t) => weight(child, t) - weight(other, t));
+    const parts = new Map(); // a term that occurs twice is one feature
+    indices.forEach((feature, i) => {
+      let value = 0;
+      for (let t = 0; t < this.dim; t++) value += apart[t] * this.embeddings[feature * this.dim + t];
+      parts.set(feature, (parts.get(feature) ?? 0) + value * values[i] * this.scale);
+    });
+    return Array.from(parts, ([feature, value]) => ({ feature, value }));
+  }
+
   answer(row, k) {
     const { firstChild, nChildren, branch, nNodes, leaf, classIds } = this.tree;
     const w = this.embedded(row);
@@ -350,7 +373,8 @@ class LabelPredictor {
     const paths = ends.slice(0, 3).map((end) => {
       const nodes = this.tree.pathTo(end);
       const steps = nodes.slice(0, -1).map((node, i) => ({
-        node, child: nodes[i + 1], p: Math.exp(logs[nodes[i + 1]] - logs[node]), parts: [],
+        node, child: nodes[i + 1], p: Math.exp(logs[nodes[i + 1]] - logs[node]),
+        parts: this.stepParts(row, node, nodes[i + 1], logs),
       }));
       const classId = classIds[leaf[end]];
       return {

@@ -234,10 +234,11 @@ class WordReader {
     this.keys = block.arrays.get("term_keys");
     this.encoder = new TextEncoder();
     this.fields = [{ label: "text", numeric: false }];
+    this.seen = new Map(); // what terms of typed texts are called: the page has hashes alone
   }
 
   name(feature) {
-    return "term " + feature;
+    return this.seen.get(feature) ?? "term " + feature;
   }
 
   allNames() {
@@ -273,7 +274,9 @@ class WordReader {
           key = 2n * (h % BigInt(this.settings.buckets)) + 1n;
         }
         const id = this.find(key);
-        if (id >= 0) found.push(id);
+        if (id < 0) continue;
+        found.push(id);
+        this.seen.set(id, words.slice(i, i + n).join(" "));
       }
     });
     const value = this.settings.mean ? fround(1 / Math.max(found.length, 1)) : 1;

@@ -6,10 +6,12 @@ function count(n, one, many) {
 
 function percent(share) {
   const value = 100 * share;
+  if (value >= 99.5 && value < 100) return value < 99.95 ? `${value.toFixed(1)} %` : ">99.9 %";
   return `${value.toFixed(value >= 9.95 || value === 0 ? 0 : 1)} %`;
 }
 
 function probability(p) {
+  if (p >= 0.9995) return p < 1 ? ">99.9 %" : "100 %";
   if (p >= 0.0995) return `${(100 * p).toFixed(1)} %`;
   if (p >= 0.0001) return `${(100 * p).toFixed(2)} %`;
   return p === 0 ? "0" : p.toExponential(1);
