@@ -36,6 +36,7 @@ bench: $(VENV)/.installed-bench ## Run the benchmarks on the data sets in DATA (
 
 clean: ## Remove the virtual environment, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -f src/thinleaf/native/*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -45,7 +46,8 @@ $(VENV)/.created:
 	@touch $@
 
 # Every extra goes into the same editable install, so they add up.
-$(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
+# The extension is built then: where its sources change, it is built anew.
+$(VENV)/.installed-%: pyproject.toml hatch_build.py $(wildcard src/thinleaf/native/*.[ch]) | $(VENV)/.created
 	@echo "Installing thinleaf[$*] into $(VENV)"
 	@$(BIN)/python -m pip install -q -e '.[$*]'
 	@touch $@

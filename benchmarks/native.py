@@ -2,17 +2,19 @@
 
 Trees of one path on Letter (dense rows) and icd10cm (rows and raw texts). C is compiled here with
 ``-O3 -march=native``; its labels must be Python's, on all test rows. Parts whose tools are missing
-(gcc, node, onnx) are left out, and said so. ``--models`` is a directory in which trained models are
-kept between runs.
+(gcc, node, onnx, the extension) are left out, and said so. ``--models`` is a directory in which
+trained models are kept between runs; a ``bible_verse.thinleaf`` in it is asked with a beam.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ from benchmarks._report import arguments, table, write
 from benchmarks.latency import SETTINGS
 from thinleaf import AdaptiveSoftmaxTreeClassifier
 from thinleaf.measuring.latency import best_of, single_latency
+from thinleaf.model import model_file
 from thinleaf.model.file_parts import Section
+from thinleaf.native.loading import compiled_model
 from thinleaf.text import TextFeatures
 
 HERE = Path(__file__).parent
@@ -133,14 +137,60 @@ print(ms, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
-def first_answers(path: Path, text: str | None) -> list[Any]:
-    """Return ms of load and first prediction in a fresh process, and MB."""
-    command = [sys.executable, "-c", _FIRST, str(path), *([text] if text else [])]
-    found = [
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-        for _ in range(5)
-    ]
-    return [min(float(ms) for ms, _ in found), min(float(mb) for _, mb in found)]
+def first_answers(path: Path, text: str | None) -> list[list[Any]]:
+    """Return ms of load and first prediction in a fresh process, MB, ms of a line at a shell."""
+    out = []
+    for what in ["numba"] + ["extension"] * (compiled_model(path) is not None):
+        environment = os.environ | {"THINLEAF_NATIVE": str(int(what == "extension"))}
+        command = [sys.executable, "-c", _FIRST, str(path), *([text] if text else [])]
+        found = [
+            subprocess.run(
+                command, check=True, capture_output=True, text=True, env=environment
+            ).stdout.split()
+            for _ in range(7)
+        ]
+        line = [min(float(ms) for ms, _ in found), min(float(mb) for _, mb in found)]
+        out.append([what, *line, shell_line(path, text, environment)])
+    return out
+
+
+def shell_line(path: Path, text: str | None, environment: dict[str, str]) -> float | str:
+    """Return ms of ``thinleaf predict`` of one line, from start to end of the process."""
+    if text is None:
+        return ""
+    command = [sys.executable, "-m", "thinleaf", "predict", str(path)]
+    took = []
+    for _ in range(7):
+        began = time.perf_counter()
+        subprocess.run(
+            command, input=f"{text}\n".encode(), check=True, capture_output=True, env=environment
+        )
+        took.append(1e3 * (time.perf_counter() - began))
+    return min(took)
+
+
+def one_at_a_time(model: Any, inputs: list[Any]) -> float | str:
+    """Return µs of ``predict_one``, or why there are none."""
+    return "not built" if model is None else single_latency(model.predict_one, inputs).median
+
+
+def beams(data: Path, models: Path, folder: Path) -> list[Any]:
+    """Return µs of texts that take 16 paths, in numba and in the extension."""
+    out = []
+    for name in ("icd10cm", "bible_verse"):
+        path = models / f"{name}.thinleaf"
+        if not path.exists() or not available(data, name):
+            continue
+        model_file.load(path).with_beam(16, temperature=4.0).save(folder / "beam.thinleaf")
+        python = model_file.load(folder / "beam.thinleaf")
+        extension = compiled_model(folder / "beam.thinleaf")
+        texts = read_tsv(data / name / "test.tsv.gz")[1][:1000]
+        one = [(text,) for text in texts]
+        equal = (
+            "" if extension is None else np.mean(extension.predict(texts) == python.predict(texts))
+        )
+        out.append([name, one_at_a_time(python, one), one_at_a_time(extension, one), equal])
+    return out
 
 
 def in_onnx(model: Any, X: np.ndarray) -> tuple[float, np.ndarray, int] | None:
@@ -164,7 +214,8 @@ def in_onnx(model: Any, X: np.ndarray) -> tuple[float, np.ndarray, int] | None:
 def figures(name: str, data: Path, models: Path, folder: Path, program: Path | None) -> list[Any]:
     """Return a row for each kind of input of a set."""
     path = trained(models, data, name)
-    model: Any = thinleaf.load(path)
+    model: Any = model_file.load(path)
+    extension = compiled_model(path)
     X, texts = inputs_of(data, name)
     if texts:
         X = model.input.features.transform(texts)
@@ -176,7 +227,8 @@ def figures(name: str, data: Path, models: Path, folder: Path, program: Path | N
         one = [(x,) for x in texts] if kind == TEXT else [(x,) for x in X]
         if kind == PAIRS:
             one = [(row.indices, row.data) for row in X[:2000]]
-        line: list[Any] = [name, what, single_latency(model.predict_one, one[:2000]).median]
+        line: list[Any] = [name, what, one_at_a_time(model, one[:2000])]
+        line.append(one_at_a_time(extension, one[:2000]))
         if program is None:
             line += ["no gcc", ""]
         else:
@@ -185,7 +237,7 @@ def figures(name: str, data: Path, models: Path, folder: Path, program: Path | N
         found = in_node(folder, path, kind, asked)
         same = 100 * float(np.mean(model.labels[found[1]] == labels)) if found else ""
         line += [found[0], same] if found else ["no node", ""]
-        share = 100 * roofline(model, X) / line[3] if kind != TEXT and program else ""
+        share = 100 * roofline(model, X) / line[4] if kind != TEXT and program else ""
         out.append([*line, share])
     return out
 
@@ -193,7 +245,7 @@ def figures(name: str, data: Path, models: Path, folder: Path, program: Path | N
 def onnx_figures(name: str, data: Path, models: Path) -> list[Any]:
     """Return what an ONNX graph takes, in µs and bytes."""
     path = trained(models, data, name)
-    model: Any = thinleaf.load(path)
+    model: Any = model_file.load(path)
     X, texts = inputs_of(data, name)
     if texts:
         X = model.input.features.transform(texts[:2000]).toarray()
@@ -222,7 +274,10 @@ def main() -> None:
             rows += figures(own, options.data, models, folder, program)
             graphs.append(onnx_figures(own, options.data, models))
             text = None if own == "letter" else "fracture of left arm"
-            first.append([own, *first_answers(trained(models, options.data, own), text)])
+            path = trained(models, options.data, own)
+            megabytes = path.stat().st_size / 2**20
+            first += [[own, *line, megabytes] for line in first_answers(path, text)]
+        several = beams(options.data, models, folder)
     sizes = {
         path.name: path.stat().st_size
         for path in sorted((NATIVE / "web").iterdir())
@@ -232,15 +287,29 @@ def main() -> None:
         "native",
         "Models without Python",
         "Microseconds of a prediction, one at a time; labels equal to Python's in percent, on all "
-        "test rows. Python is `predict_one`, compiled by numba.",
+        "test rows. numba and extension are `predict_one` in Python; roofline is what memory alone "
+        "takes for the weights of a prediction, in percent of C.",
         table(
-            ["set", "input", "Python µs", "C µs", "equal %", "WASM µs", "equal %", "roofline %"],
+            [
+                "set",
+                "input",
+                "numba µs",
+                "extension µs",
+                "C µs",
+                "equal %",
+                "WASM µs",
+                "equal %",
+                "roofline %",
+            ],
             rows,
         ),
+        "Texts that take 16 paths, at temperature 4:",
+        table(["set", "numba µs", "extension µs", "equal"], several),
         "ONNX Runtime, one thread, a dense row alone:",
         table(["set", "ONNX µs", "equal %", "ONNX bytes", "model file bytes"], graphs),
-        "Load and first prediction in a fresh Python process:",
-        table(["set", "ms", "MB"], first),
+        "Import, load and first prediction in a fresh Python process, its largest resident memory; "
+        "and `thinleaf predict` of one line, from start to end of the process:",
+        table(["set", "by", "ms", "MB", "line ms", "model MB"], first),
         f"The web folder has {sum(sizes.values()):,} bytes: "
         + ", ".join(f"{file} {size:,}" for file, size in sizes.items()),
     )

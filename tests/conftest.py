@@ -22,6 +22,10 @@ settings.load_profile("thinleaf")
 
 os.environ.setdefault("THINLEAF_SAY_COMPILING", "0")  # of processes whose standard error is read
 
+# What is saved and loaded is the same to the bit, in Python. That the extension, where it was
+# built, answers alike is tested in tests/native.
+os.environ["THINLEAF_NATIVE"] = "0"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that compile for a minute: at the end, one process would wait."""

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from thinleaf.labeltree.label_tree import LabelTree as LabelTree
     from thinleaf.measuring import metrics as metrics
     from thinleaf.model.frozen import FrozenTree as FrozenTree
-    from thinleaf.model.model_file import load as load
     from thinleaf.model.tree import Tree as Tree
     from thinleaf.model.tree import TreeError as TreeError
+    from thinleaf.native.loading import load as load
     from thinleaf.text.frozen import FrozenTextTree as FrozenTextTree
     from thinleaf.warmup import warm_up as warm_up
 
@@ -63,7 +63,7 @@ _EXPORTS = {
     "Tree": "thinleaf.model.tree",
     "TreeError": "thinleaf.model.tree",
     "estimate_cost": "thinleaf.estimators",
-    "load": "thinleaf.model.model_file",
+    "load": "thinleaf.native.loading",
     "load_estimator": "thinleaf.estimators",
     "warm_up": "thinleaf.warmup",
 }

@@ -33,7 +33,11 @@ static void use(const tl_model *m)
     size_t n_texts = sizeof texts / sizeof texts[0], t, room, n;
     int64_t width = m->n_features < 4096 ? m->n_features : 4096, i;
     int32_t k = m->n_classes < 5 ? (int32_t)m->n_classes : 5, ids[5], end;
-    double p[5];
+    double p[5], known;
+    int64_t held, most = tl_most_held(m);
+    int64_t wide = m->n_classes > most ? m->n_classes : most;
+    double *all = (double *)malloc(8 * (size_t)(wide < 1 << 20 ? wide : 0) + 8);
+    int32_t *all_ids = (int32_t *)malloc(4 * (size_t)(wide < 1 << 20 ? wide : 0) + 8);
     float *x = (float *)malloc(4 * (size_t)width + 4), *val = (float *)malloc(4 * 40);
     int32_t *idx = (int32_t *)malloc(4 * 40);
     tl_step *steps = (tl_step *)malloc(sizeof(tl_step) * ((size_t)m->depth + 1));
@@ -69,11 +73,25 @@ static void use(const tl_model *m)
                 tl_label_float(m, id);
             }
             tl_explain_path(m, inputs[i], (int32_t)draw((uint64_t)m->n_trees), steps, m->depth, &end, scratch, room);
+            if (wide < 1 << 20) {
+                tl_predict_proba(m, inputs[i], all, scratch, room);
+                held = tl_predict_held(m, inputs[i], all_ids, all, most, scratch, room);
+                if (held > most) abort();
+                while (held-- > 0)
+                    if (all_ids[held] < 0 || all_ids[held] >= m->n_classes) abort();
+                tl_predict_proba(m, inputs[i], all, scratch, room ? draw(room) : 0);
+                tl_predict_held(m, inputs[i], all_ids, all, (int64_t)draw((uint64_t)most + 1), scratch, room);
+            }
+            tl_proba_of(m, inputs[i], (int32_t)draw((uint64_t)m->n_classes + 2) - 1, (int)draw(2), p, scratch, room);
+            if (tl_known_terms(m, inputs[i], p, &known, scratch, room) == TL_OK && p[0] > known) abort();
+            tl_known_terms(m, inputs[i], p, &known, scratch, room ? draw(room) : 0);
             /* a scratch that is too small is an error, too */
             tl_predict(m, inputs[i], scratch, room ? draw(room) : 0);
             tl_predict_topk(m, inputs[i], k, ids, p, scratch, room ? draw(room) : 0);
         }
     }
+    free(all);
+    free(all_ids);
     free(steps);
     free(scratch);
     free(idx);

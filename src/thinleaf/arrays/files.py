@@ -12,6 +12,7 @@ import codecs
 import json
 import math
 import mmap
+import os
 import stat
 from collections.abc import Mapping
 from itertools import pairwise
@@ -19,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from thinleaf._dtypes import AnyArray
 from thinleaf.arrays.checks import require
@@ -49,6 +48,9 @@ class ModelFileError(ValueError):
 
 def write_arrays(path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any]) -> None:
     """Write arrays and JSON metadata; at any moment there is the old file or the new one."""
+    from safetensors import SafetensorError  # slow to import, and reading does without
+    from safetensors.numpy import save_file
+
     text = json.dumps(metadata, allow_nan=False)
     strict_json(text)  # what could not be read is not written
     for name, array in arrays.items():
@@ -111,6 +113,13 @@ def read_arrays(path: Path, *, mapped: bool = True) -> tuple[dict[str, AnyArray]
             content: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         else:
             content = start + file.read()
+    return arrays_in(content, path)
+
+
+def arrays_in(
+    content: mmap.mmap | bytes, path: str | os.PathLike[str]
+) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Return the arrays and the metadata of what a file holds; the path is for messages."""
     size = len(content)
     try:
         length = int.from_bytes(content[:8], "little")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,6 +85,8 @@ def _target(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
 
 
 def _new_file(path: str | os.PathLike[str], target: Path) -> Path:
+    import uuid  # slow to import
+
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
         temporary.touch(exist_ok=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AnyArray, IndexArray, ParamArray
-from thinleaf.arrays.checks import check_real
+from thinleaf.arrays.checks import check_columns, check_real
 from thinleaf.arrays.ragged import offsets, ranges
 
 if TYPE_CHECKING:
@@ -105,6 +105,44 @@ def as_rows(X: Any) -> Rows:
         int(matrix.shape[1]),
     )
     return as_writable(rows)
+
+
+def checked_rows(X: Any, feature_names: list[str] | None, n_features: int) -> Rows:
+    """Return the input of a model as rows; ``ValueError`` if it cannot be that.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features), or CSR
+        Of the last one nothing is checked.
+    feature_names : list of str or None
+        What the columns of a data frame must be called.
+    n_features : int
+    """
+    if isinstance(X, CSR):  # checked already
+        return X
+    check_columns(X, feature_names)
+    if not hasattr(X, "indptr"):
+        with np.errstate(over="ignore"):  # infinity is found below
+            X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+            check_real(X)
+            if isinstance(X, np.ndarray) and _has_text(X):
+                raise ValueError("this model takes rows of features, not texts")
+            X = X if hasattr(X, "indptr") else X.astype(PARAM, copy=False)
+    elif getattr(X, "format", "csr") != "csr":
+        X = X.tocsr()
+    if X.ndim != 2:
+        raise ValueError(f"X must have two axes (rows, features), got shape {X.shape}")
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, but the model expects {n_features}")
+    with np.errstate(over="ignore"):
+        rows = as_rows(X)
+    if not np.all(np.isfinite(rows.data if isinstance(rows, CSR) else rows)):
+        raise ValueError("X contains NaN or infinity, or is too large for float32")
+    return rows
+
+
+def _has_text(X: AnyArray) -> bool:
+    return X.dtype.kind in "US" or (X.dtype.kind == "O" and X.size > 0 and type(X.flat[0]) is str)
 
 
 def as_matrix(X: Rows) -> Any:

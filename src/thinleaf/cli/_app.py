@@ -25,11 +25,14 @@ from thinleaf.cli import (
     train,
     warmup,
 )
-
-WRONG = 1
-INTERRUPTED = 130
-CLOSED_PIPE = 141
-
+from thinleaf.cli._endings import (
+    CLOSED_PIPE,
+    EXPECTED,
+    INTERRUPTED,
+    WRONG,
+    discard_output,
+    message,
+)
 
 OTHER_NAMES = {
     "benchmark": "bench",
@@ -96,10 +99,10 @@ class Verbs(PlainHelp, TyperGroup):
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            _discard_output()
+            discard_output()
             raise typer.Exit(CLOSED_PIPE) from None
-        except (ValueError, OSError, MemoryError, ModuleNotFoundError) as error:
-            typer.echo(f"error: {_message(error)}", err=True)
+        except EXPECTED as error:
+            typer.echo(f"error: {message(error)}", err=True)
             raise typer.Exit(WRONG) from error
 
 
@@ -112,23 +115,6 @@ class Measuring(PlainHelp, TyperGroup):
             misspelt = get_close_matches(args[0], self.commands) and not os.path.exists(args[0])
             args = args if misspelt else ["model", *args]
         return super().parse_args(ctx, args)
-
-
-def _message(error: Exception) -> str:
-    """Return what is wrong on one line."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    if isinstance(error, MemoryError):
-        return "not enough memory"
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _discard_output() -> None:
-    """Send what is still to be written nowhere, so that the interpreter ends without a word."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # standard output is no file
-        sys.stdout = None
 
 
 app = typer.Typer(
@@ -171,8 +157,3 @@ def _common(
     ] = False,
 ) -> None:
     pass
-
-
-def main() -> None:
-    """Run the command line."""
-    app(prog_name="thinleaf")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thinleaf.cli import _options as options
 from thinleaf.cli._checks import STDIN
 from thinleaf.cli._output import Output
 
@@ -35,8 +34,42 @@ def open_model(
 
     model, recipe = open_file(path, beam, temperature, sentence_encoder(encoder, jobs))
     if temperature is not None:
+        from thinleaf.cli import _options as options
+
         options.check_temperature(temperature, model.beam)
     return model, recipe
+
+
+def open_predictor(
+    path: str,
+    beam: int | None = None,
+    temperature: float | None = None,
+    encoder: str | None = None,
+    jobs: int = 1,
+) -> tuple[FrozenModel, Recipe]:
+    """Do as :func:`open_model` for what only predicts: without a compiler, if that can be."""
+    if beam is None and temperature is None and encoder is None:
+        from thinleaf.native.loading import compiled_model
+        from thinleaf.text.opening import is_mapped
+
+        found = compiled_model(path, mapped=is_mapped(path))
+        sections = {} if found is None else found.layout_sections
+        if found is not None and "text" not in sections:
+            from thinleaf.text.recipe import Recipe
+
+            return found, Recipe.of(sections, found.n_features, raw=found.takes_texts)
+    return open_model(path, beam, temperature, encoder, jobs)
+
+
+def rows_for(model: FrozenModel, recipe: Recipe, examples: Examples) -> Any:
+    """Return examples as a model takes them; rows for the extension need no matrix of SciPy."""
+    from thinleaf.datasets import FeatureRows
+
+    if isinstance(examples, FeatureRows) and hasattr(model, "layout_sections"):
+        from thinleaf.arrays.rows import CSR
+
+        return CSR(examples.indptr, examples.indices, examples.data, examples.n_features)
+    return recipe.rows(examples)
 
 
 def source(data: str) -> Source:

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import typer
-
 Advance: TypeAlias = Callable[[int], None]
 
 _PLAIN_SECONDS = 10.0
@@ -36,11 +34,11 @@ class Output:
     def note(self, line: str) -> None:
         """Say something that is no result."""
         if not self.quiet:
-            typer.echo(line, err=True)
+            _say(line, sys.stderr)
 
     def result(self, record: Any, text: str) -> None:
         """Write a result."""
-        typer.echo(to_json(record) if self.as_json else text)
+        _say(to_json(record) if self.as_json else text, sys.stdout)
 
     def done(self, record: Any, text: str) -> None:
         """Write what was done, where the result itself is a file."""
@@ -110,7 +108,13 @@ class _PlainProgress:
     def end(self) -> None:
         self._said = time.monotonic()
         seconds = self._said - self._started
-        typer.echo(f"{self._what}: {self._n:,} {self._unit}, {seconds:.1f} s", err=True)
+        _say(f"{self._what}: {self._n:,} {self._unit}, {seconds:.1f} s", sys.stderr)
+
+
+def _say(line: str, stream: Any) -> None:
+    """Write a line; a stream that is not there takes none."""
+    if stream is not None:
+        print(line, file=stream, flush=True)
 
 
 def to_json(record: Any) -> str:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.arrays import ragged
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 LabelKind: TypeAlias = Literal["int", "float", "str"]
 """What labels are: the dtype that :func:`label_array` gives them."""
@@ -62,6 +64,8 @@ class FeatureRows:
 
     def to_csr(self) -> sp.csr_matrix:
         """Return the rows as a matrix of shape (n_rows, n_features) that shares the arrays."""
+        import scipy.sparse as sp  # slow to import
+
         return sp.csr_matrix(
             (self.data, self.indices, self.indptr), shape=(len(self), self.n_features), copy=False
         )

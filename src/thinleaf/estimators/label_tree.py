@@ -50,8 +50,9 @@ from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.predictor import LabelTreePredictor
 from thinleaf.labeltree.show import tree_text
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
+from thinleaf.labeltree.texts import is_text, text_list
 from thinleaf.labeltree.training import Assigning, Schedule, train
-from thinleaf.labeltree.word_features import Pooling, WordFeatures, is_text, text_list
+from thinleaf.labeltree.word_features import Pooling, WordFeatures
 
 FixedKind = Literal["ordered", "huffman", "balanced", "clustering"]
 TreeKind = Literal["learned", FixedKind]

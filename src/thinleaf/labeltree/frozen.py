@@ -20,7 +20,8 @@ from thinleaf.labeltree import stored
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.predictor import LabelTreePredictor
 from thinleaf.labeltree.statistics import NodeQuality
-from thinleaf.labeltree.word_features import WordFeatures, text_list
+from thinleaf.labeltree.texts import text_list
+from thinleaf.labeltree.word_features import WordFeatures
 from thinleaf.labeltree.word_input import WordInput
 from thinleaf.model.file_parts import (
     LABEL_TREE_FORMAT,

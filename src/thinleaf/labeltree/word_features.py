@@ -9,7 +9,7 @@ texts have it often enough. tf-idf, with terms as they are written, is elsewhere
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,23 +21,6 @@ from thinleaf.text.encoding import all_encoded, kinds_in
 Pooling: TypeAlias = Literal["mean", "sum"]
 
 _FIRST_TABLE = 1 << 16
-
-
-def is_text(X: Any) -> bool:
-    """Whether input is a sequence of strings, of which some may be missing, rather than of rows."""
-    if isinstance(X, str):
-        raise ValueError("give a list of texts, not one string")
-    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or len(X) == 0:
-        return False
-    return isinstance(next((x for x in X if not (x is None or isinstance(x, float))), None), str)
-
-
-def text_list(X: Any) -> list[str]:
-    """Return the input of a model of texts as a list; ``ValueError`` if it is something else."""
-    none = hasattr(X, "__len__") and getattr(X, "ndim", 1) == 1 and len(X) == 0
-    if not none and not is_text(X):
-        raise ValueError("this model was fitted to texts: give a list of strings")
-    return list(X)
 
 
 class WordFeatures:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, AnyArray
-from thinleaf.labeltree.word_features import WordFeatures, text_list
+from thinleaf.labeltree.texts import text_list
+from thinleaf.labeltree.word_features import WordFeatures
 from thinleaf.model.file_parts import Section
 from thinleaf.text.inputs import Input, word_salad
 from thinleaf.text.known_terms import Evidence

@@ -19,9 +19,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from thinleaf._dtypes import PARAM, AnyArray, IndexArray
-from thinleaf.arrays.checks import check_columns, check_real
-from thinleaf.arrays.rows import CSR, Rows, as_rows
+from thinleaf._dtypes import AnyArray, IndexArray
+from thinleaf.arrays.rows import Rows, checked_rows
 from thinleaf.model import calibration, forest, model_file, quantization, thinning
 from thinleaf.model.file_parts import Section
 from thinleaf.model.packed_predictor import PackedPredictor
@@ -148,29 +147,7 @@ class FrozenModel(Predictions):
         return self.replaced(sections=self._sections | sections)
 
     def _rows(self, X: Any) -> Rows:
-        if isinstance(X, CSR):  # checked already
-            return X
-        check_columns(X, self._feature_names)
-        if not hasattr(X, "indptr"):
-            with np.errstate(over="ignore"):  # infinity is found below
-                X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-                check_real(X)
-                if isinstance(X, np.ndarray) and _has_text(X):
-                    raise ValueError("this model takes rows of features, not texts")
-                X = X if hasattr(X, "indptr") else X.astype(PARAM, copy=False)
-        elif getattr(X, "format", "csr") != "csr":
-            X = X.tocsr()
-        if X.ndim != 2:
-            raise ValueError(f"X must have two axes (rows, features), got shape {X.shape}")
-        if X.shape[1] != self.n_features:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but the model expects {self.n_features}"
-            )
-        with np.errstate(over="ignore"):
-            rows = as_rows(X)
-        if not np.all(np.isfinite(rows.data if isinstance(rows, CSR) else rows)):
-            raise ValueError("X contains NaN or infinity, or is too large for float32")
-        return rows
+        return checked_rows(X, self._feature_names, self.n_features)
 
 
 class FrozenTree(FrozenModel):
@@ -455,10 +432,6 @@ class FrozenTree(FrozenModel):
     def __reduce__(self) -> Any:
         """Pickle the arrays; addresses are made anew."""
         return (_built, (type(self), self._arguments()))
-
-
-def _has_text(X: AnyArray) -> bool:
-    return X.dtype.kind in "US" or (X.dtype.kind == "O" and X.size > 0 and type(X.flat[0]) is str)
 
 
 def _built(cls: type[Any], arguments: dict[str, Any]) -> Any:

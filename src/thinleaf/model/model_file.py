@@ -82,7 +82,26 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True, encoder: Any = No
     ModelFileError
         If the file is damaged, or is none of ours.
     """
-    arrays, metadata = read_arrays(Path(path), mapped=mapped)
+    model = model_of(*read_arrays(Path(path), mapped=mapped), path)
+    if encoder is None:
+        return model
+    if not hasattr(model, "with_encoder"):
+        raise ValueError(f"{path} holds a model that takes no encoder")
+    return model.with_encoder(encoder)
+
+
+def model_of(
+    arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], path: str | os.PathLike[str]
+) -> Any:
+    """Return the model of a file's arrays and metadata; :class:`ModelFileError` if there is none.
+
+    Parameters
+    ----------
+    arrays, metadata
+        Of :func:`~thinleaf.arrays.files.read_arrays`.
+    path : path-like
+        For messages.
+    """
     try:
         name = metadata.get("format")
         if not isinstance(name, str) or name not in READERS:
@@ -90,14 +109,9 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True, encoder: Any = No
         module, function = READERS[name]
         reader: Callable[..., FrozenModel] = getattr(import_module(module), function)
         with np.errstate(all="ignore"):
-            model: Any = reader(arrays, metadata)
+            return reader(arrays, metadata)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} is no valid model file: {error}") from error
-    if encoder is None:
-        return model
-    if not hasattr(model, "with_encoder"):
-        raise ValueError(f"{path} holds a model that takes no encoder")
-    return model.with_encoder(encoder)
 
 
 def write_model(

@@ -76,6 +76,12 @@ void *memcpy(void *, const void *, size_t);
 #define TL_SMALL static inline
 #endif
 
+#if defined(__GNUC__) && !defined(__OPTIMIZE_SIZE__) /* what is needed soon is brought near */
+#define TL_FETCH(p) __builtin_prefetch(p)
+#else
+#define TL_FETCH(p) ((void)(p))
+#endif
+
 #ifdef __OPTIMIZE_SIZE__ /* once for all sizes of items; else once for each */
 #define TL_QUICK static inline
 #else
@@ -202,6 +208,21 @@ TL_API int32_t tl_predict(const tl_model *m, tl_input in, void *scratch, size_t 
 /* Fill in the k most probable classes, best first, and their probabilities. */
 TL_API int tl_predict_topk(const tl_model *m, tl_input in, int32_t k, int32_t *ids, double *p,
                            void *scratch, size_t scratch_size);
+/* Fill in the probability of every class. */
+TL_API int tl_predict_proba(const tl_model *m, tl_input in, double *p, void *scratch, size_t scratch_size);
+/* Fill in the classes that the leaves of an input hold and their probabilities, in no order; return how
+ * many, or an error. There are never more than tl_most_held says. */
+TL_API int64_t tl_predict_held(const tl_model *m, tl_input in, int32_t *ids, double *p, int64_t max,
+                               void *scratch, size_t scratch_size);
+TL_API int64_t tl_most_held(const tl_model *m);
+/* The probability of one class of a softmax tree; if it is not smooth, as if no class had any outside
+ * the leaves of the input. */
+TL_API int tl_proba_of(const tl_model *m, tl_input in, int32_t id, int smooth, double *p, void *scratch,
+                       size_t scratch_size);
+/* How many terms a text has, and how many of them are features: a foreign text has few. For softmax trees
+ * whose terms are not hashed. */
+TL_API int tl_known_terms(const tl_model *m, tl_input in, double *n_known, double *n_terms,
+                          void *scratch, size_t scratch_size);
 /* Fill in the steps that an input takes in one tree, at most model.depth of them, and return how many;
  * or an error. `end` becomes the number of the leaf; of a label tree, the class. */
 TL_API int32_t tl_explain_path(const tl_model *m, tl_input in, int32_t tree, tl_step *steps,
@@ -326,6 +347,37 @@ TL_ONCE double tl_exp(double x)
     p = p * r + 1.0;
     p = p * r + 1.0;
     return p * tl_double_of((uint64_t)(k + 1023) << 52);
+}
+
+/* e^(x[c] - top), where no x is above top: without a branch, so that compilers vectorise it. NaN stays. */
+static inline void tl_exps(const float *TL_RESTRICT x, double top, double *TL_RESTRICT out, int64_t k)
+{
+    int64_t c;
+#ifdef __OPTIMIZE_SIZE__
+    for (c = 0; c < k; c++) out[c] = tl_exp((double)x[c] - top);
+#else
+    for (c = 0; c < k; c++) {
+        double v = (double)x[c] - top, n, r, p = 1.0 / 39916800.0;
+        uint64_t bits;
+        v = v < -700.0 ? -700.0 : v;
+        n = v * 1.4426950408889634 + 6755399441055744.0; /* its last bits are the nearest integer */
+        TL_COPY(&bits, &n, 8);
+        n -= 6755399441055744.0;
+        r = (v - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+        p = p * r + 1.0 / 3628800.0;
+        p = p * r + 1.0 / 362880.0;
+        p = p * r + 1.0 / 40320.0;
+        p = p * r + 1.0 / 5040.0;
+        p = p * r + 1.0 / 720.0;
+        p = p * r + 1.0 / 120.0;
+        p = p * r + 1.0 / 24.0;
+        p = p * r + 1.0 / 6.0;
+        p = p * r + 0.5;
+        p = p * r + 1.0;
+        p = p * r + 1.0;
+        out[c] = p * tl_double_of((bits + 1023) << 52);
+    }
+#endif
 }
 
 /* 2 artanh(z) = log((1 + z) / (1 - z)) for |z| up to 1/3. */
@@ -1270,7 +1322,7 @@ TL_COLD int tl_routers_fit(const tl_model *m, tl_room room)
 #define TL_ROW_SHIFT 5 /* 32 rows share an offset, if they are narrow */
 
 /* Where the entries of a row begin, and those of the row before it end. */
-TL_SMALL int64_t tl_row_begin(const tl_model *m, int64_t r)
+TL_QUICK int64_t tl_row_begin(const tl_model *m, int64_t r)
 {
     if (!m->narrow_rows) return tl_offset(m->row_ptr, r);
     return (int64_t)(tl_u64(m->row_base.at + 8 * (r >> TL_ROW_SHIFT)) + tl_u16(m->row_ptr.at + 2 * r));
@@ -1468,6 +1520,38 @@ static inline void tl_find_in_segments(const tl_model *m, int64_t leaf, const in
     }
 }
 
+/* Add x times the entries of some rows of a leaf: of those that were found. */
+static inline void tl_add_rows(const tl_model *m, int64_t begin, const int32_t *found, const float *x, int n,
+                               float *TL_RESTRICT scores)
+{
+    int i;
+#ifdef __OPTIMIZE_SIZE__
+    for (i = 0; i < n; i++) {
+        int64_t r = begin + found[i];
+        if (found[i] >= 0) tl_add_entries(m, m->slot_size, tl_row_begin(m, r), tl_row_begin(m, r + 1), x[i], scores);
+    }
+#else /* cache misses overlap */
+    int64_t from[TL_TOGETHER], to[TL_TOGETHER], width = m->weights == TL_FLOAT32 ? 4 : m->weights == TL_FLOAT16 ? 2 : 1;
+    int known[TL_TOGETHER], n_known = 0;
+    for (i = 0; i < n; i++) { /* without a branch: which are known cannot be foreseen */
+        known[n_known] = i;
+        n_known += found[i] >= 0;
+    }
+    for (i = 0; i < n_known; i++) TL_FETCH(m->row_ptr.at + (m->narrow_rows ? 2 : 8) * (begin + found[known[i]]));
+    for (i = 0; i < n_known; i++) {
+        int64_t r = begin + found[known[i]];
+        from[i] = tl_row_begin(m, r);
+        to[i] = tl_row_begin(m, r + 1);
+        TL_FETCH(m->slot.at + m->slot_size * from[i]);
+        TL_FETCH(m->entry.at + width * from[i]);
+    }
+    for (i = 0; i < n_known; i++) {
+        if (m->slot_size == 2) tl_add_entries(m, 2, from[i], to[i], x[known[i]], scores);
+        else tl_add_entries(m, 1, from[i], to[i], x[known[i]], scores);
+    }
+#endif
+}
+
 /* Fill in Wx + b of a leaf; returns the number of classes. */
 TL_ONCE int64_t tl_score_leaf(const tl_model *m, const tl_row *row, int64_t leaf,
                                     float *TL_RESTRICT scores)
@@ -1489,16 +1573,12 @@ TL_ONCE int64_t tl_score_leaf(const tl_model *m, const tl_row *row, int64_t leaf
             if (m->n_segments == 0) tl_find_features(m->feat_idx, 4, begin, end, row->idx + t, n, found);
             else if (m->n_segments == 1) tl_find_features(m->feat_idx, 2, begin, end, row->idx + t, n, found);
             else tl_find_in_segments(m, leaf, row->idx + t, n, found);
-            for (i = 0; i < n; i++) {
-                if (found[i] < 0) continue;
-                r = begin + found[i];
-                if (is_block) tl_add_block(kind, block + width * k * found[i], row->val[t + i], scores, k);
-                else {
-                    int64_t from = tl_row_begin(m, r), to = tl_row_begin(m, r + 1);
-                    if (m->slot_size == 2) tl_add_entries(m, 2, from, to, row->val[t + i], scores);
-                    else tl_add_entries(m, 1, from, to, row->val[t + i], scores);
-                }
+            if (is_block) {
+                for (i = 0; i < n; i++)
+                    if (found[i] >= 0) tl_add_block(kind, block + width * k * found[i], row->val[t + i], scores, k);
+                continue;
             }
+            tl_add_rows(m, begin, found, row->val + t, n, scores);
         }
     } else if (!is_block) {
         for (r = begin; r < end; r++)
@@ -2512,8 +2592,9 @@ typedef struct tl_reader {
     int64_t n;
     uint8_t *buffer; /* its words, one space apart */
     uint32_t *spans; /* where each begins and ends */
-    uint64_t *found, *spare;
-    int64_t n_found;
+    uint64_t *found;   /* features of n-grams; then hashes of those that are still to be looked up, */
+    uint64_t *grams;   /* and where these begin and end */
+    int64_t n_found, n_pending;
 } tl_reader;
 
 /* The most n-grams of a text of so many bytes. */
@@ -2546,10 +2627,12 @@ TL_ONCE int tl_start_reading(const tl_model *m, tl_input in, tl_room *room, tl_r
     r->spans = (uint32_t *)tl_take(room, n / 2 + 2, 8);
     most = m->kind == TL_LABEL_TREE ? n / 2 + 2 : tl_most_grams(m, n);
     r->found = (uint64_t *)tl_take(room, most, 8);
-    if (r->found == NULL || r->spans == NULL || r->buffer == NULL || lower == NULL) return TL_NO_SCRATCH;
+    r->grams = m->kind == TL_LABEL_TREE ? r->found : (uint64_t *)tl_take(room, most, 8);
+    if (r->found == NULL || r->grams == NULL || r->spans == NULL || r->buffer == NULL || lower == NULL)
+        return TL_NO_SCRATCH;
     r->n = tl_lower_case((const uint8_t *)in.at, in.n, lower);
     r->text = lower;
-    r->n_found = 0;
+    r->n_found = r->n_pending = 0;
     return r->n < 0 ? TL_BAD_UTF8 : TL_OK;
 }
 
@@ -2628,12 +2711,12 @@ static inline int tl_bytes_equal(const uint8_t *a, const uint8_t *b, int64_t n)
     return 1;
 }
 
-/* Look an n-gram up, and note it if it is known. An entry has the feature in its upper half. */
+/* Note an n-gram: the feature of its hash, or that it is to be looked up. */
 TL_ONCE void tl_note_gram(const tl_model *m, tl_reader *r, int64_t begin, int64_t end, int chars)
 {
     const uint8_t *gram = r->buffer + begin;
-    int64_t n = end - begin, mask = m->n_slots - 1, at;
-    uint64_t h, slot;
+    int64_t n = end - begin, at = r->n_found + r->n_pending;
+    uint64_t h;
     if (m->hashing) {
         uint32_t code = tl_murmur(gram, n);
         uint64_t positive = !m->has_signs || code < 0x80000000u;
@@ -2642,15 +2725,33 @@ TL_ONCE void tl_note_gram(const tl_model *m, tl_reader *r, int64_t begin, int64_
         return;
     }
     h = tl_hash(gram, n, (uint64_t)chars);
-    for (at = (int64_t)(h & (uint64_t)mask); (slot = m->slots[at]) != 0; at = (at + 1) & mask) {
-        int64_t term = (int64_t)(slot & 0xFFFFFFFFu) - 1, start;
-        if (slot >> 32 != h >> 32 || (term >= m->n_word_terms) != chars) continue;
-        start = tl_offset(m->term_ptr, term);
-        if (tl_offset(m->term_ptr, term + 1) - start != n) continue;
-        if (!tl_bytes_equal(gram, m->terms.at + start, n)) continue;
-        r->found[r->n_found++] = (uint64_t)term << 32;
-        return;
+    TL_FETCH(m->slots + (h & (uint64_t)(m->n_slots - 1)));
+    r->found[at] = h;
+    r->grams[at] = ((uint64_t)begin << 32) | (uint64_t)end;
+    r->n_pending += 1;
+}
+
+/* Look up all n-grams that were noted, and keep those that are known. An entry has the feature in its
+ * upper half. */
+TL_ONCE void tl_look_up(const tl_model *m, tl_reader *r, int chars)
+{
+    int64_t mask = m->n_slots - 1, i = r->n_found, stop = i + r->n_pending, at;
+    for (; i < stop; i++) {
+        uint64_t h = r->found[i], slot;
+        int64_t begin = (int64_t)(r->grams[i] >> 32), n = (int64_t)(r->grams[i] & 0xFFFFFFFFu) - begin;
+        for (at = (int64_t)(h & (uint64_t)mask); (slot = m->slots[at]) != 0; at = (at + 1) & mask) {
+            int64_t term = (int64_t)(slot & 0xFFFFFFFFu) - 1, start;
+            if (slot >> 32 != h >> 32 || (term >= m->n_word_terms) != chars) continue;
+            start = tl_offset(m->term_ptr, term);
+            if (tl_offset(m->term_ptr, term + 1) - start != n) continue;
+            if (!tl_bytes_equal(r->buffer + begin, m->terms.at + start, n)) continue;
+            if (m->sparse) TL_FETCH(m->router_ptr.at + 8 * term);
+            TL_FETCH(m->idf.at + 4 * term);
+            r->found[r->n_found++] = (uint64_t)term << 32;
+            break;
+        }
     }
+    r->n_pending = 0;
 }
 
 static inline int tl_width_of(uint8_t first) { return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4; }
@@ -2675,7 +2776,7 @@ static inline void tl_note_chars(const tl_model *m, tl_reader *r, int64_t size)
 }
 
 /* Sort entries by feature. */
-TL_COLD void tl_sort_entries(uint64_t *a, int64_t n)
+TL_ONCE void tl_sort_entries(uint64_t *a, int64_t n)
 {
     int64_t i, at;
     if (n > 64) {
@@ -2693,7 +2794,7 @@ TL_COLD void tl_sort_entries(uint64_t *a, int64_t n)
 TL_ONCE int tl_read_row(const tl_model *m, tl_input in, tl_room *room, tl_row *row)
 {
     tl_reader r;
-    int64_t i, n_words, end, size = 0, n_of_words = 0;
+    int64_t i, n_words, size = 0, n_of_words = 0;
     int32_t *idx;
     float *val;
     double words = 0.0, chars = 0.0, share;
@@ -2705,10 +2806,11 @@ TL_ONCE int tl_read_row(const tl_model *m, tl_input in, tl_room *room, tl_row *r
         for (i = 0; i < n_words; i++)
             for (j = i + m->word_low - 1; j < i + m->word_high && j < n_words; j++)
                 tl_note_gram(m, &r, r.spans[2 * i], r.spans[2 * j + 1], 0);
+        tl_look_up(m, &r, 0);
     }
     if (m->char_high > 0) {
-        end = tl_read_pieces(&r);
-        tl_note_chars(m, &r, end);
+        tl_note_chars(m, &r, tl_read_pieces(&r));
+        tl_look_up(m, &r, 1);
     }
     idx = (int32_t *)tl_take(room, (uint64_t)r.n_found, 4);
     val = (float *)tl_take(room, (uint64_t)r.n_found, 4);
@@ -2810,8 +2912,14 @@ TL_SMALL void tl_add_top(const tl_model *m, tl_row *row, int size, int kind)
  * those of all of these routers than to look for the few on the path. */
 TL_ONCE void tl_score_top(const tl_model *m, tl_row *row)
 {
-    int64_t node;
+    int64_t node, t, width = m->router_weights == TL_FLOAT16 ? 2 : 4;
+    for (t = 0; t < row->n; t++) TL_FETCH(m->router_ptr.at + 8 * (int64_t)row->idx[t]);
     for (node = 0; node < row->n_top; node++) row->top[node] = 0.0f;
+    for (t = 0; t < row->n; t++) {
+        int64_t at = tl_offset(m->router_ptr, row->idx[t]);
+        TL_FETCH(m->router_idx.at + m->node_size * at);
+        TL_FETCH(m->router_val.at + width * at);
+    }
     if (m->node_size == 4) tl_add_top(m, row, 4, TL_FLOAT32);
     else tl_add_top(m, row, 2, m->router_weights);
 }
@@ -2955,14 +3063,15 @@ typedef struct tl_mixture {
     double *logs;
     float *scores;
     int32_t *ids, *lookup;
-    double *p, rest;
-    int64_t n, max, n_lookup;
+    double *p, *own, rest;
+    int64_t n, n_held, max, n_lookup; /* of the n classes, those that leaves hold come first */
 } tl_mixture;
 
 static inline size_t tl_mixture_size(const tl_model *m)
 {
     int64_t paths = tl_n_paths(m), mixed = tl_n_mixed(m);
     size_t size = 16 * (size_t)paths + 32 * (size_t)m->beam + TL_ROUNDED(4 * m->max_classes);
+    size += 8 * (size_t)m->max_classes;
     return size + TL_ROUNDED(4 * mixed) + 8 * (size_t)mixed + TL_ROUNDED(4 * tl_power_of_two(2 * mixed)) + 64;
 }
 
@@ -2979,8 +3088,9 @@ TL_ONCE int tl_take_mixture(const tl_model *m, tl_room *room, tl_mixture *mix)
     mix->ids = (int32_t *)tl_take(room, (uint64_t)mix->max, 4);
     mix->p = (double *)tl_take(room, (uint64_t)mix->max, 8);
     mix->lookup = (int32_t *)tl_take(room, (uint64_t)mix->n_lookup, 4);
+    mix->own = (double *)tl_take(room, (uint64_t)m->max_classes, 8);
     mix->n = 0;
-    return mix->lookup != NULL && mix->p != NULL && mix->ids != NULL && mix->scores != NULL &&
+    return mix->own != NULL && mix->lookup != NULL && mix->p != NULL && mix->ids != NULL && mix->scores != NULL &&
            mix->logs != NULL && mix->nodes != NULL && mix->weights != NULL && mix->leaves != NULL;
 }
 
@@ -3067,39 +3177,51 @@ static inline int64_t tl_argmax(const float *scores, int64_t k)
     return best;
 }
 
-TL_ONCE int tl_mix(const tl_model *m, const tl_row *row, tl_mixture *mix)
+/* The mixture of the leaves of a row. If it is not smooth, classes outside a leaf get nothing. */
+TL_ONCE int tl_mix(const tl_model *m, const tl_row *row, tl_mixture *mix, int smooth)
 {
     int64_t i, t, c;
     tl_find_paths(m, row, mix);
     mix->rest = 0.0;
     for (i = 0; i < mix->n_paths; i++) {
         if (!m->checked && !tl_leaf_is_valid(m, mix->leaves[i])) return TL_BAD_LEAF;
-        mix->rest += mix->weights[i] * tl_long_number(m->outside, mix->leaves[i]);
+        if (smooth) mix->rest += mix->weights[i] * tl_long_number(m->outside, mix->leaves[i]);
     }
     for (i = 0; i < mix->n_lookup; i++) mix->lookup[i] = 0;
     for (i = 0; i < mix->n_paths; i++) {
         int64_t leaf = mix->leaves[i], first = tl_offset(m->class_ptr, leaf);
         int64_t k = tl_score_leaf(m, row, leaf, mix->scores);
-        double share = mix->weights[i] * tl_long_number(m->inside, leaf), total = 0.0;
-        double missing = mix->weights[i] * tl_long_number(m->outside, leaf);
-        double top = (double)mix->scores[tl_argmax(mix->scores, k)];
-        for (c = 0; c < k; c++) total += tl_exp((double)mix->scores[c] - top);
+        double share = mix->weights[i] * (smooth ? tl_long_number(m->inside, leaf) : 1.0), total = 0.0;
+        double missing = smooth ? mix->weights[i] * tl_long_number(m->outside, leaf) : 0.0;
+        tl_exps(mix->scores, (double)mix->scores[tl_argmax(mix->scores, k)], mix->own, k);
+        for (c = 0; c < k; c++) total += mix->own[c];
         for (c = 0; c < k; c++) {
             int32_t id = tl_int(m->class_ids, first + c);
             double *p = tl_place_of(m, mix, id);
             *p -= missing * tl_long_number(m->prior, id); /* what others would get */
-            *p += share * (tl_exp((double)mix->scores[c] - top) / total);
+            *p += share * (mix->own[c] / total);
         }
     }
-    for (i = 0; i < mix->n_paths; i++) {
+    mix->n_held = mix->n;
+    for (i = 0; smooth && i < mix->n_paths; i++) {
         int64_t leaf = mix->leaves[i], end = tl_offset(m->extra_ptr, leaf + 1);
         double missing = mix->weights[i] * tl_long_number(m->outside, leaf);
         for (t = tl_offset(m->extra_ptr, leaf); t < end; t++)
             *tl_place_of(m, mix, tl_int(m->extra_ids, t)) += missing * tl_long_number(m->extra, t);
     }
     for (c = 0; c < mix->n; c++) /* what is left of a difference can be just below zero */
-        if (!(mix->p[c] > 0.0)) mix->p[c] = 0.0;
+        if (mix->p[c] < 0.0) mix->p[c] = 0.0;
     return TL_OK;
+}
+
+/* The mixture of an input, in the scratch. */
+TL_SMALL int tl_mix_input(const tl_model *m, tl_input in, tl_mixture *mix, int smooth, tl_room room)
+{
+    tl_row row;
+    int status = tl_make_row(m, in, &room, &row);
+    if (status != TL_OK) return status;
+    if (!tl_take_mixture(m, &room, mix)) return TL_NO_SCRATCH;
+    return tl_mix(m, &row, mix, smooth);
 }
 
 /* Insert a class into the best so far, after those of equal probability; return their number. */
@@ -3125,7 +3247,7 @@ TL_ONCE void tl_best_of(const tl_model *m, const tl_mixture *mix, int32_t k, int
         int32_t id = tl_int(m->rank, r);
         double value = mix->rest * tl_long_number(m->prior, id);
         int64_t at = ((int64_t)id * 40503) & mask;
-        if (n == k && !(value > p[n - 1])) break;
+        if (n == k && value <= p[n - 1]) break;
         while (mix->lookup[at] != 0 && mix->ids[mix->lookup[at] - 1] != id) at = (at + 1) & mask;
         if (mix->lookup[at] == 0) n = tl_insert(ids, p, n, k, id, value);
     }
@@ -3328,7 +3450,7 @@ TL_API size_t tl_scratch_size(const tl_model *m, int kinds, size_t text_bytes)
 {
     size_t size = 64;
     if (m->n_classes < 1) return 0;
-    if (m->kind == TL_LABEL_TREE) size += tl_search_size(m, (int32_t)m->n_classes);
+    if (m->kind == TL_LABEL_TREE) size += tl_search_size(m, (int32_t)m->n_classes) + TL_ROUNDED(4 * m->n_nodes);
     else {
         size += tl_mixture_size(m);
         if (m->sparse) size += TL_ROUNDED(4 * tl_n_top(m));
@@ -3343,7 +3465,6 @@ TL_API int tl_predict_topk(const tl_model *m, tl_input in, int32_t k, int32_t *i
                            void *scratch, size_t scratch_size)
 {
     tl_room room = tl_room_in(scratch, scratch_size);
-    tl_row row;
     tl_mixture mix;
     tl_search_room s;
     int status;
@@ -3357,12 +3478,112 @@ TL_API int tl_predict_topk(const tl_model *m, tl_input in, int32_t k, int32_t *i
         for (i = 0; i < k; i++) p[i] = tl_exp((double)s.scores[i]);
         return TL_OK;
     }
-    status = tl_make_row(m, in, &room, &row);
-    if (status != TL_OK) return status;
-    if (!tl_take_mixture(m, &room, &mix)) return TL_NO_SCRATCH;
-    status = tl_mix(m, &row, &mix);
+    status = tl_mix_input(m, in, &mix, 1, room);
     if (status == TL_OK) tl_best_of(m, &mix, k, ids, p);
     return status;
+}
+
+TL_API int tl_predict_proba(const tl_model *m, tl_input in, double *p, void *scratch, size_t scratch_size)
+{
+    tl_room room = tl_room_in(scratch, scratch_size);
+    tl_mixture mix;
+    int64_t c, j;
+    int status;
+    if (m->n_classes < 1) return TL_BAD_ARGUMENT;
+    if (m->kind == TL_LABEL_TREE) {
+        tl_search_room s;
+        double total = 0.0;
+        float *log = NULL;
+        if (tl_take_search(m, 1, &room, &s)) log = (float *)tl_take(&room, (uint64_t)m->n_nodes, 4);
+        if (log == NULL) return TL_NO_SCRATCH;
+        status = tl_embed(m, in, &room, s.r);
+        if (status != TL_OK) return status;
+        p[0] = 1.0; /* if there is but one */
+        if (m->n_nodes > 0) log[0] = 0.0f;
+        for (c = 0; c < m->n_nodes; c++) { /* parents come before children */
+            tl_log_probabilities(m, s.r, c, s.logp);
+            for (j = 0; j < m->arity; j++) {
+                int64_t child = tl_int(m->children, c * m->arity + j);
+                if (child >= m->n_nodes) p[child - m->n_nodes] = tl_exp((double)(log[c] + s.logp[j]));
+                else if (child >= 0) log[child] = log[c] + s.logp[j];
+            }
+        }
+        for (c = 0; c < m->n_classes; c++) total += p[c];
+        for (c = 0; c < m->n_classes; c++) p[c] /= total;
+        return TL_OK;
+    }
+    status = tl_mix_input(m, in, &mix, 1, room);
+    if (status != TL_OK) return status;
+    for (c = 0; c < m->n_classes; c++) p[c] = mix.rest * tl_long_number(m->prior, c);
+    for (c = 0; c < mix.n; c++) p[mix.ids[c]] = mix.p[c];
+    return TL_OK;
+}
+
+TL_API int64_t tl_most_held(const tl_model *m)
+{
+    return m->n_classes < 1 || m->kind == TL_LABEL_TREE ? m->n_classes : tl_n_mixed(m);
+}
+
+TL_API int64_t tl_predict_held(const tl_model *m, tl_input in, int32_t *ids, double *p, int64_t max,
+                               void *scratch, size_t scratch_size)
+{
+    tl_mixture mix;
+    int64_t c;
+    int status;
+    if (m->n_classes < 1) return TL_BAD_ARGUMENT;
+    if (m->kind == TL_LABEL_TREE) { /* all labels */
+        if (max < m->n_classes) return TL_NO_SCRATCH;
+        for (c = 0; c < m->n_classes; c++) ids[c] = (int32_t)c;
+        status = tl_predict_proba(m, in, p, scratch, scratch_size);
+        return status == TL_OK ? m->n_classes : (int64_t)status;
+    }
+    status = tl_mix_input(m, in, &mix, 1, tl_room_in(scratch, scratch_size));
+    if (status == TL_OK && mix.n_held > max) status = TL_NO_SCRATCH;
+    for (c = 0; status == TL_OK && c < mix.n_held; c++) {
+        ids[c] = mix.ids[c];
+        p[c] = mix.p[c];
+    }
+    return status == TL_OK ? mix.n_held : (int64_t)status;
+}
+
+TL_API int tl_proba_of(const tl_model *m, tl_input in, int32_t id, int smooth, double *p, void *scratch,
+                       size_t scratch_size)
+{
+    tl_mixture mix;
+    int status;
+    if (m->n_classes < 1 || m->kind != TL_TREE || id < 0 || id >= m->n_classes) return TL_BAD_ARGUMENT;
+    status = tl_mix_input(m, in, &mix, smooth, tl_room_in(scratch, scratch_size));
+    if (status != TL_OK) return status;
+    *p = mix.rest * tl_long_number(m->prior, id);
+    while (mix.n-- > 0)
+        if (mix.ids[mix.n] == id) *p = mix.p[mix.n];
+    return TL_OK;
+}
+
+TL_API int tl_known_terms(const tl_model *m, tl_input in, double *n_known, double *n_terms,
+                          void *scratch, size_t scratch_size)
+{
+    tl_room room = tl_room_in(scratch, scratch_size);
+    tl_model alike = *m; /* with n-grams of one length */
+    tl_reader r;
+    int64_t i, n_words, size;
+    int status;
+    if (in.kind != TL_TEXT || m->kind != TL_TREE || m->n_classes < 1 || m->hashing) return TL_BAD_ARGUMENT;
+    status = tl_start_reading(m, in, &room, &r);
+    if (status != TL_OK) return status;
+    if (m->word_high > 0) {
+        n_words = tl_read_words(&r);
+        for (i = 0; i + m->word_low <= n_words; i++)
+            tl_note_gram(m, &r, r.spans[2 * i], r.spans[2 * (i + m->word_low - 1) + 1], 0);
+    } else {
+        size = tl_read_pieces(&r);
+        alike.char_low = alike.char_high;
+        tl_note_chars(&alike, &r, size);
+    }
+    *n_terms = (double)r.n_pending;
+    tl_look_up(m, &r, m->word_high == 0);
+    *n_known = (double)r.n_found;
+    return TL_OK;
 }
 
 TL_API int32_t tl_predict(const tl_model *m, tl_input in, void *scratch, size_t scratch_size)
@@ -3377,18 +3598,17 @@ TL_API int32_t tl_predict(const tl_model *m, tl_input in, void *scratch, size_t 
         tl_search_room s;
         return tl_predict_label(m, in, room, &s);
     }
-    status = tl_make_row(m, in, &room, &row);
-    if (status != TL_OK) return status;
     if (m->beam > 1 || m->n_trees > 1) {
         tl_mixture mix;
         int32_t id;
         double p;
-        if (!tl_take_mixture(m, &room, &mix)) return TL_NO_SCRATCH;
-        status = tl_mix(m, &row, &mix);
+        status = tl_mix_input(m, in, &mix, 1, room);
         if (status != TL_OK) return status;
         tl_best_of(m, &mix, 1, &id, &p);
         return id;
     }
+    status = tl_make_row(m, in, &room, &row);
+    if (status != TL_OK) return status;
     scores = (float *)tl_take(&room, (uint64_t)m->max_classes, 4);
     if (scores == NULL) return TL_NO_SCRATCH;
     leaf = tl_descend(m, &row, 0);

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -275,3 +276,12 @@ def is_rows(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return bool(X) and not isinstance(X[0], str | Mapping) and hasattr(X[0], "__len__")
     return False
+
+
+def checked_sample(x: Any) -> Any:
+    """Return a row as it is; ``ValueError`` if it is neither that nor a text."""
+    words = isinstance(x, list | tuple) and any(isinstance(value, str) for value in x)
+    if x is None or words or isinstance(x, bytes | Number):
+        what = "a list of texts" if words else repr(x) if x is None else type(x).__name__
+        raise ValueError(f"give one text, a str, or a row of features, got {what}")
+    return x

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, AccumArray
-from thinleaf.text.encoding import all_encoded
-from thinleaf.text.kernels.known import known_of_texts
 
 if TYPE_CHECKING:
     from thinleaf.text.features import TextFeatures
@@ -51,6 +49,9 @@ class KnownTerms:
         """Return what is known of each text; if terms are hashed, that is all."""
         if self._reader is None:
             return all_known(texts)
+        from thinleaf.text.encoding import all_encoded  # these start a compiler
+        from thinleaf.text.kernels.known import known_of_texts
+
         joined, text_ptr = all_encoded(texts)
         n_known, n_terms = np.empty((2, len(texts)), dtype=ACCUM)
         content = np.frombuffer(joined, dtype=np.uint8)

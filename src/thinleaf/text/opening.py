@@ -6,14 +6,17 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thinleaf.model.model_file import load
-from thinleaf.text.recipe import Recipe
-
 if TYPE_CHECKING:
     from thinleaf.model.frozen import FrozenModel
+    from thinleaf.text.recipe import Recipe
 
 COPIED = 1 << 28
 """Bytes of the largest model file of which a copy is read: it may then change or go."""
+
+
+def is_mapped(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is mapped: a small one is read, and may then change or go."""
+    return Path(path).stat().st_size > COPIED
 
 
 def open_model(
@@ -41,8 +44,10 @@ def open_model(
     ValueError
         If the model has no beam, or takes no encoder or another one.
     """
-    mapped = Path(path).stat().st_size > COPIED
-    model: FrozenModel = load(path, mapped=mapped, encoder=encoder)
+    from thinleaf.model.model_file import load  # starts a compiler
+    from thinleaf.text.recipe import Recipe
+
+    model: FrozenModel = load(path, mapped=is_mapped(path), encoder=encoder)
     recipe = Recipe.of_model(model)
     if beam is not None or temperature is not None:
         if not hasattr(model, "with_beam"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
@@ -14,7 +13,7 @@ from thinleaf.model.file_parts import TEXT_SECTIONS, Section
 from thinleaf.model.packed_predictor import PackedPredictor
 from thinleaf.model.predictor import Predictor
 from thinleaf.text.direct import TextToClass
-from thinleaf.text.inputs import Input, Texts, input_of
+from thinleaf.text.inputs import Input, Texts, checked_sample, input_of
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -79,7 +78,7 @@ class TextPredictor(PackedPredictor):
     def _row(self, x: Any, values: Any) -> tuple[Any, Any]:
         if values is None and isinstance(x, str | Mapping):
             return self.source.input.one(x)
-        return _checked(x), values
+        return checked_sample(x), values
 
     @cached_property
     def direct(self) -> TextToClass | None:
@@ -164,13 +163,4 @@ class WrappedPredictor(Predictor):
     def _row(self, x: Any, values: Any) -> tuple[Any, Any]:
         if values is None and isinstance(x, str | Mapping):
             return self._input.one(x)
-        return _checked(x), values
-
-
-def _checked(x: Any) -> Any:
-    """Return a row as it is; ``ValueError`` if it is neither that nor a text."""
-    words = isinstance(x, list | tuple) and any(isinstance(value, str) for value in x)
-    if x is None or words or isinstance(x, bytes | Number):
-        what = "a list of texts" if words else repr(x) if x is None else type(x).__name__
-        raise ValueError(f"give one text, a str, or a row of features, got {what}")
-    return x
+        return checked_sample(x), values

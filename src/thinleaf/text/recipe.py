@@ -30,14 +30,13 @@ from thinleaf.datasets.formats import (
 )
 from thinleaf.datasets.lines import Source
 from thinleaf.model.file_parts import TEXT_SECTIONS, Section
-from thinleaf.model.frozen import FrozenModel
 from thinleaf.text.columns import Columns
-from thinleaf.text.frozen import FrozenTextTree
 from thinleaf.text.inputs import Input, Texts
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    from thinleaf.model.frozen import FrozenModel
     from thinleaf.text.features import TextFeatures
 
 VERSION = 2
@@ -78,6 +77,8 @@ class Recipe:
     @classmethod
     def of_model(cls, model: FrozenModel) -> Recipe:
         """Return the recipe of a model that was loaded, with the features that it has made."""
+        from thinleaf.text.frozen import FrozenTextTree  # starts a compiler
+
         sections = model.sections
         if not isinstance(model, FrozenTextTree):
             return cls.of(sections, model.n_features, raw=model.takes_texts)

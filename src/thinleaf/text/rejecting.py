@@ -132,8 +132,7 @@ class RejectingPredictions(Predictions):
         """
         rejection = self._known_rejection()
         rows, known = self._rows_and_evidence(X, n_jobs)
-        S = signs(self._predictor, rows, known, self._threads(n_jobs))
-        return rejection.confidence(S, known)
+        return rejection.confidence(self._signs(rows, known, n_jobs), known)
 
     def _names_for(self, x: Any) -> FeatureNames:
         made = self._text_input
@@ -147,8 +146,11 @@ class RejectingPredictions(Predictions):
         check_precision(reject)
         rejection = self._known_rejection()
         rows, known = self._rows_and_evidence(X, n_jobs)
-        S = signs(self._predictor, rows, known, self._threads(n_jobs))
-        return rows, ~rejection.answers(S, known, reject)
+        return rows, ~rejection.answers(self._signs(rows, known, n_jobs), known, reject)
+
+    def _signs(self, rows: Any, known: Evidence, n_jobs: int | None) -> AccumArray:
+        """Return what speaks for or against the labels of some texts."""
+        return signs(self._predictor, rows, known, self._threads(n_jobs))
 
     def _rows_and_evidence(self, X: Any, n_jobs: int | None) -> tuple[Any, Evidence]:
         made = self._text_input

@@ -20,9 +20,8 @@ from thinleaf.arrays.checks import require
 from thinleaf.arrays.files import ModelFileError
 from thinleaf.model.file_parts import Section
 from thinleaf.model.predictor import Predictor
-from thinleaf.text.kernels.sureness import ARRAYS as _ARRAYS
-from thinleaf.text.kernels.sureness import LEAST as _LEAST
-from thinleaf.text.kernels.sureness import judged_rows, signs_of_rows
+from thinleaf.text.kernels.sureness_table import ARRAYS as _ARRAYS
+from thinleaf.text.kernels.sureness_table import LEAST as _LEAST
 from thinleaf.text.known_terms import Evidence
 
 VERSION = 1
@@ -57,6 +56,8 @@ def signs(predictor: Predictor, rows: Any, known: Evidence, n_jobs: int = 1) -> 
         of terms that are not known, logarithm of their number, and what falls with the number of
         known terms.
     """
+    from thinleaf.text.kernels.sureness import signs_of_rows  # starts a compiler
+
     ids, top = predictor.top_k(rows, 1, n_jobs)
     # what makes a label less probable than its leaf says is the mass outside leaves
     alone = predictor.probability_of(rows, np.ascontiguousarray(ids[:, 0]), False, n_jobs)
@@ -131,6 +132,8 @@ class Rejection:
         return {name: value for name, value in self.__dict__.items() if name != "table"}
 
     def _judged(self, S: AccumArray) -> tuple[AccumArray, AccumArray]:
+        from thinleaf.text.kernels.sureness import judged_rows
+
         probability, precision = np.empty((2, len(S)), dtype=ACCUM)
         judged_rows(self.table, np.ascontiguousarray(S, dtype=ACCUM), probability, precision)
         return probability, precision

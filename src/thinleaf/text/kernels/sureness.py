@@ -1,7 +1,7 @@
 """From what a model says of a text to how sure its label is; one text and many run the same code.
 
 A rejection arrives as a table: the number of knots, and the addresses of its arrays, which are
-named below.
+named in :mod:`thinleaf.text.kernels.sureness_table`.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, no-any-return"
@@ -13,14 +13,15 @@ import numpy as np
 from thinleaf._dtypes import AccumArray, OffsetArray
 from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
 from thinleaf.model.kernels.addresses import float64_at
-
-ARRAYS = ("weights", "scores", "probability", "precision")
-"""The arrays whose addresses follow the number of knots."""
-
-N_KNOTS, WEIGHTS, SCORES, PROBABILITY, PRECISION = range(1 + len(ARRAYS))
-
-LEAST = 1e-6
-_TINY = 1e-300
+from thinleaf.text.kernels.sureness_table import (
+    LEAST,
+    N_KNOTS,
+    PRECISION,
+    PROBABILITY,
+    SCORES,
+    TINY,
+    WEIGHTS,
+)
 
 
 @inlined
@@ -28,7 +29,7 @@ def signs_of(top, alone, n_known, n_terms):
     """Return the five signs of a text; ``alone`` is the probability within its leaves."""
     outside = 1.0
     if alone > 0.0:
-        outside = 1.0 - top / max(alone, _TINY)
+        outside = 1.0 - top / max(alone, TINY)
     p = min(max(top, LEAST), 1.0 - LEAST)
     n_unknown = n_terms - n_known
     return (
