@@ -188,6 +188,8 @@ def test_a_usual_fit_compiles_nothing_after_a_warm_up(kind, warm):
         thinleaf.LOMTreeClassifier(),
         thinleaf.OnlineOneVsAllClassifier(),
         thinleaf.LabelTreeClassifier(dim=8),
+        thinleaf.LabelTreeClassifier(dim=8, arity=3),
+        thinleaf.LabelTreeClassifier(dim=8, arity=3, start="clustering"),
     ):
         clf.fit(X, y).predict(X)
         clf.fit(mapped, y).predict(mapped)

@@ -127,13 +127,15 @@ def test_a_child_takes_no_more_than_its_share():
     """All labels would like the same child: there is but one word."""
     y = np.arange(270) % 27
 
-    def sizes(max_share):
-        clf = quick(start="balanced", max_share=max_share, learning_rate=0.01)
-        tree = clf.fit(["a"] * 270, y).model_.tree
-        return np.bincount([tree.path(label)[0][1] for label in range(27)])
+    def largest(max_share):
+        found = []
+        for seed in range(4):
+            options = {"max_share": max_share, "learning_rate": 0.01, "random_state": seed}
+            tree = quick(start="balanced", **options).fit(["a"] * 270, y).model_.tree
+            found.append(np.bincount([tree.path(label)[0][1] for label in range(27)]).max())
+        return np.mean(found)
 
-    assert sizes(1.0).max() == 9
-    assert sizes(None).max() > 9
+    assert largest(1.0) + 0.5 < largest(None)
     with pytest.raises(ValueError, match="'max_share' parameter"):
         quick(max_share=0.5).fit(["a"] * 270, y)
 

@@ -250,7 +250,7 @@ def assigned(value: np.ndarray, affinity: np.ndarray, step: int, capacity: int) 
     child = np.zeros(value.shape[0], dtype=INDEX)
     none = np.empty(0), np.inf
     kernels.assign_greedily(value, affinity, value.shape[0], step, capacity or 2**30, *none, child)
-    exchange(value, step, capacity, child)
+    exchange(value, step, capacity, np.zeros(value.shape[0]), np.inf, child)
     return child
 
 
@@ -308,7 +308,7 @@ def test_the_greedy_loop_alone_is_not_always_best():
     child = np.zeros(3, dtype=INDEX)
     kernels.assign_greedily(value, affinity, 3, 2, 2**30, np.empty(0), np.inf, child)
     assert child.tolist() == [0, 1, 2]
-    exchange(value, 2, 0, child)
+    exchange(value, 2, 0, np.zeros(3), np.inf, child)
     assert child.tolist() == [1, 0, 2]
 
 

@@ -20,6 +20,7 @@ from thinleaf.labeltree.kernels.embedding import embed_rows
 from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.statistics import Statistics
+from thinleaf.labeltree.targets import Targets
 from thinleaf.labeltree.training import Assigning, Schedule, train
 from thinleaf.labeltree.word_features import WordFeatures, _hashes
 
@@ -97,8 +98,9 @@ def one_step(model, X, label, kind, *, rate=0.1, log=True):
     schedule, assigning = Schedule(1, rate), Assigning(log_gradient=log)
     with executor_for(1) as executor:
         return train(
-            model, as_rows(X, kind), y, schedule, assigning, np.random.default_rng(0), executor
-        )
+            model, as_rows(X, kind), Targets.single(y), schedule, assigning,
+            np.random.default_rng(0), executor,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.25])
@@ -205,7 +207,7 @@ def trained_on(X, y, n_jobs=1, max_depth=None, seed=0):
     with executor_for(n_jobs) as executor:
         schedule = Schedule(epochs=20, learning_rate=0.5, n_assignments=10)
         assigning = Assigning("probability", max_depth)
-        return train(model, X, y, schedule, assigning, rng, executor)
+        return train(model, X, Targets.single(y), schedule, assigning, rng, executor)
 
 
 @pytest.mark.parametrize("max_depth", [None, 3])

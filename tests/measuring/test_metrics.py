@@ -212,3 +212,17 @@ def test_bytes_are_those_of_the_arrays():
     tree = Tree.complete(3, n_features=5, n_classes=4)
     expected = sum(value.nbytes for value in vars(tree).values() if isinstance(value, np.ndarray))
     assert metrics.summarize(tree).n_bytes == expected
+
+
+def test_precision_and_recall_of_several_labels():
+    rng = np.random.default_rng(0)
+    Y = rng.random((30, 8)) < 0.3
+    top = np.array([rng.permutation(8)[:3] for _ in range(30)])
+    hits = sum(int(Y[i, j]) for i in range(30) for j in top[i])
+    for matrix in (Y, sp.csr_matrix(Y), sp.csc_array(Y.astype(float))):
+        assert metrics.precision_at_k(matrix, top) == hits / 90
+        assert metrics.recall_at_k(matrix, top) == hits / Y.sum()
+    with pytest.raises(ValueError, match="y_top must have shape"):
+        metrics.precision_at_k(Y, top[:5])
+    with pytest.raises(ValueError, match="columns of Y"):
+        metrics.recall_at_k(Y, top + 6)

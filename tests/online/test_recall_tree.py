@@ -248,3 +248,18 @@ def test_time_is_logarithmic_in_classes():
         n_candidates = model.state.histograms.n_candidates[nodes]
         work.append((model.state.nodes[nodes, DEPTH] + n_candidates).mean())
     assert work[1] <= 6 * work[0]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_leaves_have_no_routers(kind):
+    """Nodes get children in pairs, so a node's router follows from its left child."""
+    X, y = examples(400)
+    model = model_of(8, dense=kind == "dense", bound_multiplier=0.1)
+    model.learn(stream_of(as_rows(X, kind), y, np.ones(400)), 9)
+    state = model.trimmed(9)
+    inner = np.flatnonzero(state.nodes[:, LEFT] != NO_CHILD)
+    routers = (state.nodes[inner, LEFT] - 1) // 2
+    assert state.nodes.shape[0] > 3
+    assert np.sort(routers).tolist() == list(range(state.routers.bias.shape[0]))
+    assert model.state.routers.bias.shape[0] <= max(model.state.nodes.shape[0], 2) // 2
+    assert np.any(state.routers.bias[routers] != 0.0)

@@ -66,9 +66,9 @@ def test_a_shortlist_is_a_softmax_with_one_output_for_the_tree():
     assert layer.tree.n_labels == 7
     assert "shortlist=4" in repr(layer)
     layer(X[y < 4], y[y < 4])  # no row is below
-    assert layer.label_counts.sum() == 0
+    assert layer.collected.label_counts.sum() == 0
     layer(X, y)
-    assert layer.label_counts.sum() == (y >= 4).sum()
+    assert layer.collected.label_counts.sum() == (y >= 4).sum()
     layer.update_tree()
     torch.testing.assert_close(layer.log_prob(X).exp().sum(dim=1), torch.ones(30))
     with pytest.raises(ValueError, match="shortlist must leave two classes"):
@@ -191,7 +191,7 @@ HALVES = [torch.bfloat16, torch.float16]
 def test_half_precision(dtype, shortlist):
     single, (X, y) = layer_of(None, 2, shortlist=shortlist), data()
     layer = layer_of(None, 2, shortlist=shortlist).to(dtype)
-    assert layer.label_counts.dtype == torch.float32
+    assert layer.collected.label_counts.dtype == torch.float32
     expected = single(X, y)
     for rows in (X, X.to(dtype)):
         output, loss = layer(rows, y)
@@ -201,9 +201,9 @@ def test_half_precision(dtype, shortlist):
     labels, scores = layer.topk(X, 3)
     assert scores.dtype == dtype
     torch.testing.assert_close(scores, layer.log_prob(X).gather(1, labels), atol=0.15, rtol=0.05)
-    layer.label_counts += 1e6
+    layer.collected.label_counts += 1e6
     torch.testing.assert_close(
-        layer.half().float().label_counts.sum(),
+        layer.half().float().collected.label_counts.sum(),
         torch.tensor((11 - shortlist) * 1e6 + 2.0 * int((y >= shortlist).sum())),
     )
     layer.update_tree()
@@ -264,7 +264,7 @@ def test_parameters_can_be_reset():
     layer(X, y)
     layer.reset_parameters()
     assert not any(parameter.any() for parameter in layer.parameters())
-    assert not layer.label_counts.any()
+    assert not layer.collected.label_counts.any()
     tree = layer.tree
     layer.update_tree()
     assert layer.tree is tree
@@ -312,10 +312,10 @@ def test_training_with_updates_learns_and_evaluation_collects_nothing(shortlist)
     assert (layer.predict(X) == y).float().mean() > 0.95
     quality = layer.inspect()
     assert np.all(quality.J_max + 1e-5 >= quality.J)
-    counts = layer.counts.clone()
+    counts = layer.collected.counts.clone()
     layer.eval()
     layer(X, y)
-    torch.testing.assert_close(layer.counts, counts)
+    torch.testing.assert_close(layer.collected.counts, counts)
 
 
 def test_a_given_tree_and_bad_arguments():

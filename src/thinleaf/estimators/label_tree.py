@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import OFFSET, PARAM, AnyArray, IndexArray, ParamArray
+from thinleaf._dtypes import OFFSET, PARAM, AnyArray, ParamArray
 from thinleaf._version import __version__
 from thinleaf.arrays.checks import as_weights, class_ids, ids_of_rows
 from thinleaf.arrays.rows import (
@@ -44,19 +44,20 @@ from thinleaf.execution import executor_for
 from thinleaf.labeltree import fixed_trees as kinds
 from thinleaf.labeltree.assign import Criterion, check_depth
 from thinleaf.labeltree.frozen import FrozenLabelTree, Training
-from thinleaf.labeltree.kernels.embedding import embed_rows
 from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.predictor import LabelTreePredictor
 from thinleaf.labeltree.show import tree_text
+from thinleaf.labeltree.start import order_test, projected, prototypes
 from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
+from thinleaf.labeltree.targets import Targets, indicator, is_indicator, targets_of
 from thinleaf.labeltree.texts import is_text, text_list
 from thinleaf.labeltree.training import Assigning, Schedule, train
 from thinleaf.labeltree.word_features import Pooling, WordFeatures
 
 FixedKind = Literal["ordered", "huffman", "balanced", "clustering"]
 TreeKind = Literal["learned", FixedKind]
-_PROTOTYPE_DIM = 64
+Start = Literal["auto", FixedKind]
 
 
 class LabelTreeClassifier(SparseInputClassifier, Storable):
@@ -80,9 +81,10 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
         over the labels as they sort and in random order; "huffman" minimises the expected depth,
         with labels of equal frequency as they sort; "clustering" puts labels with similar examples
         together.
-    start : {"ordered", "huffman", "balanced", "clustering"}
+    start : {"auto", "ordered", "huffman", "balanced", "clustering"}
         The tree that a learned one starts from. The order of names such as codes or paths often
-        says which labels are alike.
+        says which labels are alike: "auto" is "ordered" if so it does on rows that are held out
+        for this, and "clustering" if not.
     epochs : int
         Passes over the training rows.
     learning_rate : float
@@ -123,6 +125,8 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
     classes_ : ndarray of shape (n_classes,)
     model_ : LabelTreeModel
         Tree, embeddings and parameters of the nodes.
+    start_ : str
+        The kind of tree that training started from, or "given"; not in files.
     history_ : list of dict
         Loss and depth after each epoch.
     quality_ : NodeQuality
@@ -145,7 +149,7 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
         "dim": [Interval(Integral, 1, None, closed="left")],
         "arity": [Interval(Integral, 2, None, closed="left")],
         "tree": [StrOptions({*get_args(TreeKind)}), LabelTree],
-        "start": [StrOptions({*get_args(FixedKind)})],
+        "start": [StrOptions({"auto", *get_args(FixedKind)})],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "ngrams": [Interval(Integral, 1, 10, closed="both")],
@@ -169,7 +173,7 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
         dim: int = 100,
         arity: int = 20,
         tree: TreeKind | LabelTree = "learned",
-        start: FixedKind = "ordered",
+        start: Start = "auto",
         epochs: int = 25,
         learning_rate: float = 1.0,
         ngrams: int = 2,
@@ -208,15 +212,18 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None
     ) -> LabelTreeClassifier:
         """Train embeddings and nodes, and unless it is fixed, the tree.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features) or list of str
-        y : array-like of shape (n_rows,)
-            Labels: integers or strings.
+        y : array-like of shape (n_rows,) or {sparse matrix, array} of shape (n_rows, n_labels)
+            Labels: integers or strings. Rows of several labels have them as a matrix with 1 where
+            a row has a label; labels are then the numbers of columns. In each epoch, such a row is
+            an example of one of its labels, drawn at random. Columns without a row are no labels;
+            rows without a label are left out.
         sample_weight : array-like of shape (n_rows,), optional
             What the steps of a row are multiplied by, once they are scaled to a mean of one. Rows
             without weight are left out; other weights are like repetition, but not the same.
@@ -227,14 +234,23 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
         """
         self._validate_params()
         importance: ParamArray | None = None
+        if is_indicator(y):
+            X, y, sample_weight = _labelled(X, y, sample_weight)
         if sample_weight is not None:
             X, y, importance = _weighted(X, y, sample_weight)
-        rows, labels, scale, features = self._read(X, y)
-        classes = np.unique(labels)
-        ids = class_ids(classes, labels)
+        if is_indicator(y):
+            targets, classes = targets_of(y)
+            rows, _, scale, features = self._read(X, targets.labels[targets.ptr[:-1]])
+        else:
+            rows, labels, scale, features = self._read(X, y)
+            classes = np.unique(labels)
+            targets = Targets.single(class_ids(classes, labels))
         learned = isinstance(self.tree, str) and self.tree == "learned"
-        rng = np.random.default_rng(seed_sequence(self.random_state))
-        tree = self._first_tree(rows, ids, importance, classes.size, scale, rng)
+        seeds = seed_sequence(self.random_state)
+        rng = np.random.default_rng(seeds)
+        given = _Given(rows, targets, classes.size, scale, importance)
+        start = self._start(given, np.random.default_rng(seeds.spawn(1)[0]))
+        tree = self._first_tree(start, given, rng)
         model = LabelTreeModel.start(tree, n_features_of(rows), self.dim, rng, scale)
         schedule = Schedule(self.epochs, self.learning_rate, self.n_assignments if learned else 0)
         assigning = Assigning(
@@ -245,13 +261,16 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
         )
         lines = EpochLines(type(self).__name__, self.epochs) if self.verbose else None
         with executor_for(self.n_jobs) as executor:
-            trained = train(model, rows, ids, schedule, assigning, rng, executor, lines, importance)
+            trained = train(
+                model, rows, targets, schedule, assigning, rng, executor, lines, importance
+            )
         _check_finite(trained.model)
         quality = node_quality(trained.model.tree, trained.statistics)
         self.features_ = features
         self.classes_ = classes
         self.model_ = trained.model
-        self.class_count_ = np.bincount(ids, minlength=classes.size).astype(OFFSET)
+        self.start_ = start
+        self.class_count_ = np.bincount(targets.labels, minlength=classes.size).astype(OFFSET)
         self.history_ = [record._asdict() for record in trained.history]
         self.quality_ = quality
         return self
@@ -366,30 +385,50 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
             summary={"estimator": type(self).__name__, "thinleaf": __version__},
         )
 
+    def _start(self, given: _Given, rng: np.random.Generator) -> FixedKind | Literal["given"]:
+        """Return the kind of the tree that training starts from."""
+        if isinstance(self.tree, LabelTree):
+            return "given"
+        if self.tree != "learned":
+            return self.tree
+        if self.start != "auto":
+            return self.start
+        arity = kinds.useful_arity(given.n_labels, self.arity)
+        if given.n_labels <= arity:
+            return "ordered"  # one node: there is no order
+        rows = projected(given.rows, given.scale, rng)
+        test = order_test(rows, given.targets, given.n_labels, arity, rng)
+        return "ordered" if test.passed else "clustering"
+
     def _first_tree(
-        self,
-        X: Rows,
-        y: IndexArray,
-        importance: ParamArray | None,
-        n_labels: int,
-        scale: float,
-        rng: np.random.Generator,
+        self, kind: FixedKind | Literal["given"], given: _Given, rng: np.random.Generator
     ) -> LabelTree:
         """Return the tree that training starts from."""
+        n_labels = given.n_labels
         if isinstance(self.tree, LabelTree):
             if self.tree.n_labels != n_labels:
                 raise ValueError(f"tree has {self.tree.n_labels} labels, but y has {n_labels}")
             return self.tree
         arity = kinds.useful_arity(n_labels, self.arity)
-        kind = self.tree
-        if kind == "learned":
+        if self.tree == "learned":
             check_depth(n_labels, arity, self.max_depth)
-            kind = self.start
         if kind == "huffman":
-            return kinds.huffman(np.bincount(y, importance, minlength=n_labels), arity)
+            return kinds.huffman(given.targets.frequency(n_labels, given.importance), arity)
         if kind == "clustering":
-            return kinds.clustered(_prototypes(X, y, n_labels, scale, rng), arity, rng)
+            points = projected(given.rows, given.scale, rng)
+            return kinds.clustered(prototypes(points, given.targets, n_labels), arity, rng)
         return kinds.balanced(n_labels, arity, rng if kind == "balanced" else None)
+
+    def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the share of rows whose label is predicted: of several, any of them (P@1)."""
+        if not is_indicator(y):
+            return float(super().score(X, y, sample_weight))
+        found = self.predict(X)
+        matrix = indicator(y, found.size)
+        if matrix.shape[1] <= int(found.max(initial=0)):
+            raise ValueError(f"Y must have a column for each label, got {matrix.shape[1]}")
+        right = np.asarray(matrix[np.arange(found.size), found]).ravel()
+        return float(np.average(right, weights=as_weights(sample_weight, found.size)))
 
 
 class _Input(NamedTuple):
@@ -402,13 +441,43 @@ class _Input(NamedTuple):
     features: WordFeatures | None
 
 
+class _Given(NamedTuple):
+    """What the first tree depends on."""
+
+    rows: Rows
+    targets: Targets
+    n_labels: int
+    scale: float
+    importance: ParamArray | None
+
+
+def _labelled(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return rows that have a label, the matrix of these, and the weights."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    matrix = indicator(y, n_rows)
+    kept = np.flatnonzero(np.diff(matrix.indptr))
+    if kept.size == 0:
+        raise ValueError("no row has a label: Y has no 1")
+    if kept.size == n_rows:
+        return X, matrix, sample_weight
+    if sample_weight is not None:
+        sample_weight = as_weights(sample_weight, n_rows)[kept]
+    return (
+        _safe_indexing(X.tocsr() if hasattr(X, "tocsr") else X, kept),
+        matrix[kept],
+        sample_weight,
+    )
+
+
 def _weighted(
     X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike
 ) -> tuple[Any, AnyArray, ParamArray]:
     """Return rows, labels and weights without those of no weight; weights have mean one."""
     if not hasattr(X, "shape") and not hasattr(X, "__len__"):
         X = np.asarray(X)
-    labels = np.asarray(y)
+    labels: Any = y if is_indicator(y) else np.asarray(y)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     weight = as_weights(sample_weight, n_rows)
     if labels.shape[:1] != (n_rows,):
@@ -418,19 +487,6 @@ def _weighted(
         X = _safe_indexing(X.tocsr() if hasattr(X, "tocsr") else X, kept)
     weight = weight[kept] / weight[kept].mean()
     return X, labels[kept], weight.astype(PARAM)
-
-
-def _prototypes(
-    X: Rows, y: IndexArray, n_labels: int, scale: float, rng: np.random.Generator
-) -> ParamArray:
-    """Return the mean of each label's rows, projected at random and of length 1."""
-    U = rng.standard_normal((n_features_of(X), _PROTOTYPE_DIM), dtype=PARAM)
-    rows = np.empty((n_rows_of(X), _PROTOTYPE_DIM), dtype=PARAM)
-    embed_rows(X, scale, U, rows)
-    out = np.zeros((n_labels, _PROTOTYPE_DIM), dtype=PARAM)
-    np.add.at(out, y, rows)
-    out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), np.float32(1e-12))
-    return out
 
 
 def _check_finite(model: LabelTreeModel) -> None:

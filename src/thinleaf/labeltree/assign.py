@@ -11,11 +11,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, IndexArray, OffsetArray, ParamArray
+from thinleaf._dtypes import INDEX, NO_CHILD, OFFSET, BoolArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.execution import Executor, SerialExecutor
 from thinleaf.labeltree.fixed_trees import n_fillers
 from thinleaf.labeltree.kernels import assignment as kernels
-from thinleaf.labeltree.kernels.assignment import Known, Rule
+from thinleaf.labeltree.kernels.known import Known, Rule, carry_over
 from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.statistics import Statistics
 
@@ -46,9 +46,10 @@ def assign_labels(
     decay: float = 0.8,
     inertia: float = 1.0,
     max_share: float | None = None,
+    moved: BoolArray | None = None,
     executor: Executor | None = None,
 ) -> Assignment:
-    """Re-assign every label.
+    """Re-assign every label, or those of nodes about which something new is known.
 
     Parameters
     ----------
@@ -70,6 +71,10 @@ def assign_labels(
     max_share : float, optional
         A child whose labels have this many times its fair share of the examples takes no more while
         others have room.
+    moved : ndarray of shape (n_labels,), optional
+        Which labels have had examples since the last assignment. A node none of whose labels has,
+        and whose labels are those that it had, keeps its children, and so do all below it. By
+        default all are assigned anew.
     executor : Executor, optional
         Where nodes that do not depend on each other are assigned; the result is the same with any.
 
@@ -89,14 +94,17 @@ def assign_labels(
         statistics.counts,
         statistics.label_sums,
         statistics.label_counts,
+        statistics.top_children,
         weights,
         bias,
+        np.empty(0, dtype=np.bool_) if moved is None else moved,
+        np.bincount(tree.path_nodes, minlength=tree.n_nodes).astype(INDEX),
     )
     share = np.inf if max_share is None else float(max_share)
     rule = Rule(criterion == "log_likelihood", float(inertia), share, max_depth or 0)
     children, origin = _rebuilt(known, rule, executor or SerialExecutor())
     new = LabelTree.build(children, tree.n_labels)
-    return Assignment(new, origin, _carried(tree, new, origin, statistics, decay))
+    return Assignment(new, origin, carried(tree, new, origin, statistics, decay))
 
 
 class _Task(NamedTuple):
@@ -193,21 +201,30 @@ def check_depth(n_labels: int, arity: int, max_depth: int | None) -> None:
         )
 
 
-def _carried(
+def carried(
     old: LabelTree, new: LabelTree, origin: IndexArray, statistics: Statistics, decay: float
 ) -> Statistics:
-    out = Statistics.zeros(new, 0)
-    kernels.carry_over(
+    """Return the statistics of a new tree: of pairs of node and label that the old one had too."""
+    out = Statistics.zeros(new, 0, statistics.sum_probas.shape[1])
+    carry_over(
         old.path_ptr,
         old.path_nodes,
         statistics.sum_probas,
         statistics.counts,
+        statistics.top_children,
         new.path_ptr,
         new.path_nodes,
         origin,
         out.sum_probas,
         out.counts,
+        out.top_children,
     )
     statistics.label_sums[:] *= np.float32(decay)
     statistics.label_counts[:] *= np.float32(decay)
-    return Statistics(out.sum_probas, out.counts, statistics.label_sums, statistics.label_counts)
+    return Statistics(
+        out.sum_probas,
+        out.counts,
+        statistics.label_sums,
+        statistics.label_counts,
+        out.top_children,
+    )

@@ -20,6 +20,7 @@ from thinleaf.labeltree.assign import Criterion, assign_labels
 from thinleaf.labeltree.kernels.path_steps import train_rows
 from thinleaf.labeltree.model import LabelTreeModel
 from thinleaf.labeltree.statistics import Statistics
+from thinleaf.labeltree.targets import Targets
 
 _SLICE = 20_000
 """Rows between two looks at the clock and at the keyboard."""
@@ -95,7 +96,7 @@ class Trained(NamedTuple):
 def train(
     model: LabelTreeModel,
     X: Rows,
-    y: IndexArray,
+    targets: Targets,
     schedule: Schedule,
     assigning: Assigning,
     rng: np.random.Generator,
@@ -109,8 +110,8 @@ def train(
     ----------
     model : LabelTreeModel
     X : Rows
-    y : ndarray of shape (n_rows,)
-        Labels.
+    targets : Targets
+        Labels; in each epoch, a row of several is an example of one of them.
     schedule : Schedule
     assigning : Assigning
     rng : numpy.random.Generator
@@ -133,9 +134,10 @@ def train(
     history: list[EpochRecord] = []
     n_assigned = 0
     weight: ParamArray = np.empty(0, dtype=PARAM) if importance is None else importance
-    frequency = np.bincount(y, weight if weight.size else None, minlength=model.tree.n_labels)
+    frequency = targets.frequency(model.tree.n_labels, importance)
     for epoch in range(schedule.epochs):
         order = rng.permutation(n_rows).astype(INDEX)
+        y = targets.drawn(rng)
         last = epoch == schedule.epochs - 1
         if last:
             statistics.reset()

@@ -6,9 +6,11 @@ Functions of arrays and trees; latency is measured in ``benchmarks/``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from thinleaf._dtypes import ACCUM
 from thinleaf.model.cost import TreeSummary, frozen_mean_flops, mean_flops, summarize
@@ -20,6 +22,8 @@ __all__ = [
     "frozen_mean_flops",
     "mean_flops",
     "perplexity",
+    "precision_at_k",
+    "recall_at_k",
     "smoothed_perplexity",
     "summarize",
     "top_k_error",
@@ -47,6 +51,57 @@ def top_k_error(y_true: npt.ArrayLike, y_top: npt.ArrayLike) -> float:
             f"y_top must have shape (n_rows, k) with {truth.shape[0]} rows, got {top.shape}"
         )
     return float(1.0 - (truth[:, None] == top).any(axis=1).mean())
+
+
+def precision_at_k(Y: Any, y_top: npt.ArrayLike) -> float:
+    """Return the share of the top k labels that rows have: P@k, of rows of several labels.
+
+    Parameters
+    ----------
+    Y : {sparse matrix, array} of shape (n_rows, n_labels)
+        1 where a row has a label.
+    y_top : array-like of shape (n_rows, k)
+        Columns, as from ``predict_topk`` of a model that was fitted to such a matrix.
+
+    Examples
+    --------
+    >>> precision_at_k([[1, 1, 0], [0, 0, 1]], [[0, 2], [2, 1]])
+    0.5
+    """
+    hits, top = _n_right(Y, y_top)
+    return hits / max(top.size, 1)
+
+
+def recall_at_k(Y: Any, y_top: npt.ArrayLike) -> float:
+    """Return the share of all rows' labels that are among their top k.
+
+    It is fastText's recall, and that of paper 004, table 3: labels count, not rows.
+
+    Parameters
+    ----------
+    Y, y_top
+        As of :func:`precision_at_k`.
+
+    Examples
+    --------
+    >>> recall_at_k([[1, 1, 0], [0, 0, 1]], [[0], [1]])
+    0.3333333333333333
+    """
+    return _n_right(Y, y_top)[0] / max(int(sp.csr_array(Y).count_nonzero()), 1)
+
+
+def _n_right(Y: Any, y_top: npt.ArrayLike) -> tuple[int, npt.NDArray[Any]]:
+    matrix, top = sp.csr_array(Y), np.asarray(y_top)
+    if top.ndim != 2 or top.shape[0] != matrix.shape[0]:
+        raise ValueError(
+            f"y_top must have shape (n_rows, k) with {matrix.shape[0]} rows, got {top.shape}"
+        )
+    if top.dtype.kind not in "iu" or (
+        top.size and not 0 <= top.min() <= top.max() < matrix.shape[1]
+    ):
+        raise ValueError(f"y_top must be columns of Y, integers in 0..{matrix.shape[1] - 1}")
+    rows = np.repeat(np.arange(top.shape[0]), top.shape[1])
+    return int(np.count_nonzero(matrix[rows, top.ravel()])), top
 
 
 @dataclass(frozen=True)

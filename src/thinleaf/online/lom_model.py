@@ -206,7 +206,7 @@ class LomTreeModel:
         nodes = state.nodes.shape[0]
         self.state = state._replace(
             labels=enlarged(state.labels, nodes, labels),
-            routers=with_slots(with_models(state.routers, nodes), routing),
+            routers=with_slots(with_models(state.routers, max(nodes // 2, 1)), routing),
         )
 
 

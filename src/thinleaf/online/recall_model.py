@@ -131,12 +131,13 @@ class RecallTreeModel:
         ]
         bias = np.zeros((source.size, state.histograms.candidates.shape[1]), dtype=PARAM)
         candidate_biases(state, source, self._parents, self.settings.path_features, bias)
+        router = np.maximum((state.nodes[source, LEFT] - 1) // 2, 0)
         # f(x) > 0 leads left here; there, f(x) >= 0 leads right
         return Unrolled(
             children,
-            source,
-            np.where(is_leaf, 0, -state.routers.bias[source, 0]).astype(PARAM),
-            -plain_weights(state.routers, state.scales, int(state.sizes[N_NODES])),
+            router,
+            np.where(is_leaf, 0, -state.routers.bias[router, 0]).astype(PARAM),
+            -plain_weights(state.routers, state.scales, _n_routers(int(state.sizes[N_NODES]))),
             classes,
             [own[: ids.size] for own, ids in zip(bias, classes, strict=True)],
             np.array([self.outside(node) for node in source], dtype=ACCUM),
@@ -174,7 +175,7 @@ class RecallTreeModel:
                 held.candidate_counts[:n],
                 held.n_candidates[:n],
             ),
-            first_models(state.routers, n, 0),
+            first_models(state.routers, _n_routers(n), 0),
             first_models(state.regressors, n_classes, n),
             state.scales,
             state.sizes,
@@ -229,7 +230,7 @@ class RecallTreeModel:
         for node in range(n):
             own = self.candidates(node)
             require(bool(np.all(own >= 0)) and np.unique(own).size == own.size, "candidates repeat")
-        check_models("routers", state.routers, n, self._n_features, 0)
+        check_models("routers", state.routers, _n_routers(n), self._n_features, 0)
         check_models("regressors", state.regressors, n_classes, self._n_features, n)
         self._check_labels(n_classes)
         fits = np.array_equal(state.most_labels, self._most_labels())
@@ -248,9 +249,14 @@ class RecallTreeModel:
         nodes = state.nodes.shape[0]
         self.state = state._replace(
             histograms=enlarged_histograms(state.histograms, nodes, counts),
-            routers=with_slots(with_models(state.routers, nodes), routing),
+            routers=with_slots(with_models(state.routers, _n_routers(nodes)), routing),
             regressors=with_slots(state.regressors, weights, nodes, paths),
         )
+
+
+def _n_routers(n_nodes: int) -> int:
+    """Return how many nodes have children; at first there is one router for the root, too."""
+    return max(n_nodes // 2, 1)
 
 
 def _new_nodes(n_nodes: int) -> IndexArray:
@@ -265,6 +271,8 @@ def _check_structure(nodes: IndexArray, max_depth: int) -> None:
     below = nodes[inner, :DEPTH]
     require(np.array_equal(nodes[:, LEFT] == NO_CHILD, nodes[:, RIGHT] == NO_CHILD), "half a node")
     require(np.array_equal(np.sort(below.ravel()), np.arange(1, nodes.shape[0])), "no tree")
+    pairs = np.all(below[:, 0] % 2 == 1) and np.array_equal(below[:, 1], below[:, 0] + 1)
+    require(bool(pairs), "children are no pairs")
     require(bool(np.all(below > inner[:, None])), "a child comes before its parent")
     require(nodes[ROOT, DEPTH] == 0, "the root must have depth 0")
     deeper = nodes[below, DEPTH] == nodes[inner, DEPTH][:, None] + 1

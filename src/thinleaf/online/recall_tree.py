@@ -49,7 +49,7 @@ class RecallTree(NamedTuple):
     """Columns ``LEFT``, ``RIGHT`` and ``DEPTH``, of shape (n_nodes, 3)."""
     histograms: Histograms
     routers: Models
-    """One for each node."""
+    """One for each node with children: see :func:`router_of`."""
     regressors: Models
     """One for each class; their extra features are the nodes of the path."""
     scales: Scales
@@ -94,9 +94,15 @@ def descend(tree: RecallTree, row: Row, settings: Settings, scratch: Scratch) ->
 @bare_part
 def route(tree: RecallTree, row: Row, node: int, scratch: Scratch) -> float:
     """Return f(x) of a node's router."""
-    scratch.models[0] = node
+    scratch.models[0] = router_of(tree.nodes[node, LEFT])
     score(tree.routers, without_path(row), scratch.models, 1, scratch)
     return float(scratch.score[0])
+
+
+@bare_part
+def router_of(left: int) -> int:
+    """Return the number of a node's router, given its left child: nodes get children in pairs."""
+    return (left - 1) // 2
 
 
 @bare_part

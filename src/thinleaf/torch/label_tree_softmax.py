@@ -3,6 +3,7 @@
 Parameters have a slot for every node that the tree may have. Re-assignment changes which node uses
 which slot. A node that stays keeps its parameters, but for branches of classes that come to it: a
 class takes along what it had at the leaf that it leaves. Optimizers keep their state for slots.
+What is collected is in :mod:`thinleaf.torch.collected`.
 """
 
 from __future__ import annotations
@@ -11,20 +12,26 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, AnyArray, IndexArray, ParamArray
-from thinleaf.arrays.checks import check_top_k, is_whole
-from thinleaf.labeltree.assign import Criterion, assign_labels, check_depth
-from thinleaf.labeltree.fixed_trees import balanced, least_arity, n_fillers
+from thinleaf._dtypes import INDEX, NO_CHILD, PARAM, IndexArray, ParamArray
+from thinleaf.arrays.checks import check_top_k
+from thinleaf.labeltree.assign import Assignment, Criterion, assign_labels, check_depth
+from thinleaf.labeltree.fixed_trees import balanced, least_arity
 from thinleaf.labeltree.kernels.search import topk_rows
 from thinleaf.labeltree.label_tree import LabelTree
 from thinleaf.labeltree.model import ABSENT, Moves
-from thinleaf.labeltree.statistics import NodeQuality, Statistics, node_quality
+from thinleaf.labeltree.statistics import NodeQuality, node_quality
+from thinleaf.torch.collected import Collected
 from thinleaf.torch.groups import grouped_scores
+from thinleaf.torch.one_tree import assigned_once
+from thinleaf.torch.search import SlotTree, topk_on_device
+from thinleaf.torch.slots import array, check_integer, checked, most_slots
 
-_STATISTICS = ("sum_probas", "counts", "label_sums", "label_counts")
+_DERIVED = ("_absent", "_sizes", "_path_ptr", "_path_slots", "_path_branches")
+"""What follows from the tree, as tensors on the device of the parameters."""
 
 
 class LossAndOutput(NamedTuple):
@@ -69,8 +76,21 @@ class LabelTreeSoftmax(nn.Module):
         So many classes, the first ones, have an output each in a softmax of their own, beside one
         output for all others, which are below it in the tree. Classes should then be in the order
         of their frequency, as for ``nn.AdaptiveLogSoftmaxWithLoss``.
+    sparse : bool
+        Whether gradients of the tree's parameters are sparse tensors over the slots that a batch
+        visits, for optimizers that take them: ``SGD`` without weight decay, ``Adagrad``,
+        ``SparseAdam``. A step then costs what the batch visits, not what the layer holds.
+    top_children : int or None
+        Of how many children of a node the statistics of a class are kept, those that its examples
+        are sent to most. None is all: memory is then that of the parameters times a path's length
+        times the arity, over the length of inputs.
     seed : int
         Of the random tree.
+
+    Notes
+    -----
+    In ``DistributedDataParallel`` there is one tree: :meth:`update_tree`, which every process must
+    call, adds up what they have collected. It takes dense gradients there (``sparse=False``).
 
     Examples
     --------
@@ -86,10 +106,8 @@ class LabelTreeSoftmax(nn.Module):
 
     tree_children: Tensor
     slots: Tensor
-    sum_probas: Tensor
-    counts: Tensor
-    label_sums: Tensor
-    label_counts: Tensor
+    collected: Collected
+    """What :meth:`update_tree` takes into account."""
     _absent: Tensor
     _sizes: Tensor
     _path_ptr: Tensor
@@ -109,21 +127,24 @@ class LabelTreeSoftmax(nn.Module):
         max_share: float | None = 1.5,
         learned: bool = True,
         shortlist: int = 0,
+        sparse: bool = False,
+        top_children: int | None = 16,
         seed: int = 0,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        _check_integer("in_features", in_features, 1)
-        _check_integer("n_classes", n_classes, 2)
-        _check_integer("shortlist", shortlist, 0)
+        check_integer("in_features", in_features, 1)
+        check_integer("n_classes", n_classes, 2)
+        check_integer("shortlist", shortlist, 0)
         n_in_tree = n_classes - shortlist
         if n_in_tree < 2:
             raise ValueError(
                 f"shortlist must leave two classes or more to the tree: {shortlist} of {n_classes}"
             )
-        _check_integer("arity", arity, 2, optional=True)
-        _check_integer("max_depth", max_depth, 1, optional=True)
+        check_integer("arity", arity, 2, optional=True)
+        check_integer("max_depth", max_depth, 1, optional=True)
+        check_integer("top_children", top_children, 1, optional=True)
         if criterion not in get_args(Criterion):
             raise ValueError(f"criterion must be one of {get_args(Criterion)}, got {criterion!r}")
         if not 1.0 <= inertia < np.inf:
@@ -149,7 +170,8 @@ class LabelTreeSoftmax(nn.Module):
         self.in_features, self.n_classes, self.shortlist = in_features, n_classes, shortlist
         self.max_depth, self.criterion, self.learned = max_depth, criterion, learned
         self.inertia, self.max_share = inertia, max_share
-        n_slots = _n_slots(n_in_tree, arity, max_depth, tree.n_nodes if not learned else 0)
+        self.sparse, self.top_children = sparse, top_children
+        n_slots = most_slots(n_in_tree, arity, max_depth, tree.n_nodes if not learned else 0)
         n_slots = max(n_slots, tree.n_nodes)
         options = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty(n_slots, arity, in_features, **options))
@@ -168,7 +190,7 @@ class LabelTreeSoftmax(nn.Module):
         """
         for parameter in self.parameters():
             nn.init.zeros_(parameter)
-        self._start_statistics(Statistics.zeros(self._tree, self.in_features))
+        self._forget()
 
     # -- as nn.AdaptiveLogSoftmaxWithLoss ----------------------------------------------------------
 
@@ -208,12 +230,12 @@ class LabelTreeSoftmax(nn.Module):
         slot = self._path_slots[entry]
         order = torch.argsort(slot, stable=True)
         owner, entry, slot = owner[order], entry[order], slot[order]
-        scores = grouped_scores(rows[owner], self.weight, self.bias, slot)
+        scores = grouped_scores(rows[owner], self.weight, self.bias, slot, sparse=self.sparse)
         logp = torch.log_softmax(scores.masked_fill(self._absent[slot], -torch.inf), dim=1)
         chosen = logp.gather(1, self._path_branches[entry][:, None])[:, 0]
         output = chosen.new_zeros(rows.shape[0]).index_add(0, owner, chosen)
         if self.training and self.learned:
-            self._collect(rows, labels, entry, logp)
+            self.collected.add(rows, labels, entry, logp.detach().exp())
         return output
 
     def log_prob(self, input: Tensor) -> Tensor:
@@ -241,7 +263,8 @@ class LabelTreeSoftmax(nn.Module):
     def topk(self, input: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return the k most probable classes, best first, and their log-probabilities.
 
-        Both have shape (n, k) or (k,). The search is in single precision.
+        Both have shape (n, k) or (k,). The search is in single precision, compiled on a CPU and by
+        levels elsewhere: nothing leaves the device.
         """
         check_top_k(k, self.n_classes)
         rows, k = self._rows(input), int(k)
@@ -272,13 +295,24 @@ class LabelTreeSoftmax(nn.Module):
 
     def _search(self, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return the k most probable labels of the tree, and their log-probabilities there."""
-        R = np.ascontiguousarray(_array(rows), dtype=PARAM)
+        if rows.device.type != "cpu":
+            return self._search_by_levels(rows, k)
+        R = np.ascontiguousarray(array(rows), dtype=PARAM)
         labels, scores = np.empty((len(R), k), dtype=INDEX), np.empty((len(R), k), dtype=PARAM)
         weights, bias = self._arrays()
         children, depth = self._slot_children, self._tree.depth
         topk_rows(R, 1.0, None, weights, bias, children, depth, labels, scores)
         found = torch.from_numpy(labels).long(), torch.from_numpy(scores)
         return found[0].to(rows.device), found[1].to(rows.device)
+
+    def _search_by_levels(self, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Do the same on the device of the parameters."""
+        with torch.autocast(rows.device.type, enabled=False):
+            weight = self.weight.detach().float()
+            bias = self.bias.detach().float().masked_fill(self._absent, -torch.inf)
+            children = torch.from_numpy(self._slot_children).to(rows.device)
+            tree = SlotTree(weight, bias, children, self._tree.n_labels)
+            return topk_on_device(rows.detach().float(), tree, k)
 
     @staticmethod
     def _head_log_prob(head: nn.Linear, rows: Tensor) -> Tensor:
@@ -300,36 +334,42 @@ class LabelTreeSoftmax(nn.Module):
         return self._tree
 
     @torch.no_grad()
-    def update_tree(self, decay: float = 0.8) -> None:
+    def update_tree(
+        self, decay: float = 0.8, *, process_group: dist.ProcessGroup | None = None
+    ) -> None:
         """Re-assign the classes, given what was collected (AssignLabels, algorithm 2 or 3).
 
-        Classes of which there was no example stay where they are, as far as others leave room. If
-        there was none of any class, the tree stays: so it does after a state has been loaded, which
-        does not have what was collected.
+        Classes of which there was no example stay where they are, as far as others leave room. So
+        do those of a node to whose classes nothing happened since the last time. If there was no
+        example of any class, the tree stays: so it does after a state has been loaded, which does
+        not have what was collected.
 
         Parameters
         ----------
         decay : float
             What the sums of inputs count from now on.
+        process_group : ProcessGroup, optional
+            Whose processes have one tree; each of them must call this. By default all, if
+            ``torch.distributed`` is initialized.
         """
         if not self.learned:
             raise RuntimeError("the tree of a layer with learned=False cannot be updated")
-        if not bool(self.label_counts.any()):
+        n_processes = 1
+        if dist.is_available() and dist.is_initialized():
+            n_processes = dist.get_world_size(process_group)
+        if n_processes > 1:
+            self.collected.reduce(process_group)
+        if not bool(self.collected.met.any()):
+            self.collected.share(n_processes)
             return
         slots = self.slots[: self._tree.n_nodes].cpu().numpy()
-        weights, bias = self._arrays()
-        with threadpool_limits(limits=1):  # many small products
-            tree, origin, statistics = assign_labels(
-                self._tree,
-                self._statistics(),
-                weights[slots],
-                bias[slots],
-                criterion=self.criterion,
-                max_depth=self.max_depth,
-                decay=decay,
-                inertia=self.inertia,
-                max_share=self.max_share,
+        if n_processes > 1:
+            before = self.collected.statistics()
+            tree, origin, statistics = assigned_once(
+                self._tree, lambda: self._assigned(slots, decay), before, decay, process_group
             )
+        else:
+            tree, origin, statistics = self._assigned(slots, decay)
         kept = np.where(origin >= 0, slots[origin], -1).astype(INDEX)
         free = np.setdiff1d(np.arange(self.weight.shape[0]), kept)
         new = kept < 0
@@ -337,17 +377,35 @@ class LabelTreeSoftmax(nn.Module):
         moves = Moves.of(self._tree, tree, origin)
         at = torch.from_numpy(kept).long().to(self.weight.device)
         for parameter in (self.weight, self.bias):
-            old = _array(parameter)[slots]
+            old = array(parameter)[slots]
             values = np.zeros((tree.n_nodes, *old.shape[1:]), dtype=old.dtype)
             values[~new] = old[origin[~new]]
             moves.carry(old, values, self._tree.present)
             parameter[at] = torch.from_numpy(values).to(parameter)
         self._set_tree(tree, kept)
-        self._start_statistics(statistics)
+        self.collected = Collected(statistics, tree.arity, self.weight.device)
+        self.collected.share(n_processes)
+
+    def _assigned(self, slots: IndexArray, decay: float) -> Assignment:
+        """Return the tree that follows from what was collected."""
+        weights, bias = self._arrays()
+        with threadpool_limits(limits=1):  # many small products
+            return assign_labels(
+                self._tree,
+                self.collected.statistics(),
+                weights[slots],
+                bias[slots],
+                criterion=self.criterion,
+                max_depth=self.max_depth,
+                decay=decay,
+                inertia=self.inertia,
+                max_share=self.max_share,
+                moved=self.collected.moved(),
+            )
 
     def inspect(self) -> NodeQuality:
         """Return J_n, β and α of every node (paper 004, section 5), from what was collected."""
-        return node_quality(self._tree, self._statistics())
+        return node_quality(self._tree, self.collected.statistics())
 
     def extra_repr(self) -> str:
         """Return what ``print`` shows."""
@@ -359,7 +417,7 @@ class LabelTreeSoftmax(nn.Module):
 
     def _arrays(self) -> tuple[ParamArray, ParamArray]:
         """Return the parameters as kernels take them."""
-        weights = _array(self.weight).astype(PARAM, copy=False)
+        weights = array(self.weight).astype(PARAM, copy=False)
         bias = self.bias.detach().float().masked_fill(self._absent, float(ABSENT))
         return weights, bias.cpu().numpy()
 
@@ -378,7 +436,7 @@ class LabelTreeSoftmax(nn.Module):
         self._slot_children[slots] = number[tree.children].astype(INDEX)
         absent = torch.from_numpy(self._slot_children == NO_CHILD)
         absent[absent.all(dim=1)] = False  # slots that are not used
-        derived = {
+        derived = {  # no buffers: processes need not send them to each other
             "_absent": absent,
             "_sizes": torch.from_numpy(tree.depths).long(),
             "_path_ptr": torch.from_numpy(tree.path_ptr),
@@ -386,7 +444,7 @@ class LabelTreeSoftmax(nn.Module):
             "_path_branches": torch.from_numpy(tree.path_branches).long(),
         }
         for name, value in derived.items():
-            self.register_buffer(name, value.to(device), persistent=False)
+            setattr(self, name, value.to(device))
 
     def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
         """Check the tree of a state before anything is taken, and make what follows from it."""
@@ -398,73 +456,25 @@ class LabelTreeSoftmax(nn.Module):
                 f"the state has a shortlist of {n_first} classes, the layer one of {self.shortlist}"
             )
         if children is not None and children.shape == self.tree_children.shape:
-            _checked(children, self.slots if slots is None else slots, self._tree.n_labels)
+            checked(children, self.slots if slots is None else slots, self._tree.n_labels)
         super()._load_from_state_dict(state, prefix, *rest)
-        tree, slots = _checked(self.tree_children, self.slots, self._tree.n_labels)
+        tree, slots = checked(self.tree_children, self.slots, self._tree.n_labels)
         self._set_tree(tree, slots)
-        self._start_statistics(Statistics.zeros(tree, self.in_features))
+        self._forget()
 
     # -- statistics --------------------------------------------------------------------------------
 
-    def _start_statistics(self, statistics: Statistics) -> None:
-        for name in _STATISTICS:
-            value = torch.from_numpy(getattr(statistics, name)).to(self.weight.device)
-            self.register_buffer(name, value, persistent=False)
-
-    def _statistics(self) -> Statistics:
-        return Statistics(*(getattr(self, name).cpu().numpy().copy() for name in _STATISTICS))
+    def _forget(self) -> None:
+        """Forget what was collected."""
+        top, device = self.top_children, self.weight.device
+        self.collected = Collected.none(self._tree, self.in_features, top, device)
 
     def _apply(self, fn: Any, recurse: bool = True) -> LabelTreeSoftmax:
         """Move all, but leave statistics in single precision: counts end early in half of it."""
-        kept = {name: getattr(self, name) for name in _STATISTICS}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        for name, value in kept.items():
-            moved = getattr(self, name)
-            if moved.dtype != value.dtype:
-                setattr(self, name, value.to(moved.device))
+        device = self.weight.device
+        if device != self._absent.device:
+            self.collected.to(device)
+            for name in _DERIVED:
+                setattr(self, name, getattr(self, name).to(device))
         return self
-
-    @torch.no_grad()
-    def _collect(self, rows: Tensor, labels: Tensor, entry: Tensor, logp: Tensor) -> None:
-        self.sum_probas.index_add_(0, entry, logp.exp().to(self.sum_probas))
-        self.counts.index_add_(0, entry, torch.ones_like(self.counts[:1]).expand(entry.numel()))
-        self.label_sums.index_add_(0, labels, rows.to(self.label_sums))
-        ones = torch.ones_like(self.label_counts[:1]).expand(labels.numel())
-        self.label_counts.index_add_(0, labels, ones)
-
-
-def _n_slots(n_classes: int, arity: int, max_depth: int | None, n_fixed: int) -> int:
-    """Return the most nodes that the tree may ever have."""
-    if n_fixed:
-        return n_fixed
-    if arity >= n_classes:
-        return 1
-    if max_depth is None:
-        return (n_classes + n_fillers(n_classes, arity) - 1) // (arity - 1)
-    full: int = sum(arity**depth for depth in range(max_depth))
-    return min(n_classes - 1, full)
-
-
-def _check_integer(name: str, value: Any, least: int, *, optional: bool = False) -> None:
-    if optional and value is None:
-        return
-    if not is_whole(value) or int(value) < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-
-
-def _array(values: Tensor) -> AnyArray:
-    """Return values as an array of single or double precision."""
-    values = values.detach().cpu()
-    return (values if values.dtype == torch.float64 else values.float()).numpy()
-
-
-def _checked(children: Tensor, slots: Tensor, n_classes: int) -> tuple[LabelTree, IndexArray]:
-    """Return the tree of a state and the slot of each of its nodes."""
-    every = slots.cpu().numpy().astype(np.int64)
-    n_nodes = int(np.count_nonzero(every >= 0))
-    used = every[:n_nodes]
-    tree = LabelTree.build(children[:n_nodes].cpu().numpy(), n_classes)
-    in_range = used.min() == used[0] == 0 and used.max() < children.shape[0]
-    if not in_range or np.unique(used).size != n_nodes:
-        raise ValueError("slots of a state must be distinct and in range, and the first one 0")
-    return tree, used.astype(INDEX)

@@ -10,22 +10,22 @@ strictly, since kernels here call each other.
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
 
 import numpy as np
 
-from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
+from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray
 from thinleaf.kernels._jit import strict_kernel
-from thinleaf.kernels.softmax import exp32
 from thinleaf.labeltree.kernels.exchange import all_best, exchange
+from thinleaf.labeltree.kernels.known import (
+    NO_ROOM,
+    Known,
+    Rule,
+    distributions,
+    is_kept,
+    keep,
+    mean_representations,
+)
 
-NO_ROOM = -1
-_PRIOR = 10.0
-"""How many examples the distribution at a label's mean representation counts as."""
-_NOWHERE = -1e29
-"""A bias below belongs to a branch that leads nowhere."""
-_SMALL = 8
-"""Up to so many scores are summed here: to call a matrix product takes longer."""
 _EXCHANGE = 32
 """Largest labels x arity of a node for which the greedy assignment is improved by exchanges."""
 
@@ -288,111 +288,6 @@ def derivatives(
 
 
 @strict_kernel
-def _at_means(weights: ParamArray, bias: ParamArray, means: ParamArray, p: ParamArray) -> None:
-    """Fill a node's distribution over its children at the mean representation of each label."""
-    n_labels, arity = p.shape
-    n_outputs, dim = weights.shape
-    if n_labels * n_outputs > _SMALL:
-        scores = np.dot(means, weights.T)
-    else:
-        scores = np.zeros((n_labels, n_outputs), dtype=np.float32)
-        for i in range(n_labels):
-            for b in range(n_outputs):
-                for t in range(dim):
-                    scores[i, b] += means[i, t] * weights[b, t]
-    for i in range(n_labels):
-        if n_outputs < arity:  # binary: the score of the second child over the first
-            p[i, 0] = np.float32(0.0)
-            p[i, 1] = scores[i, 0] + bias[0]
-        else:
-            for j in range(arity):
-                p[i, j] = scores[i, j] + bias[j]
-        top = p[i, 0]
-        for j in range(1, arity):
-            top = max(top, p[i, j])
-        for j in range(arity):
-            p[i, j] = exp32(p[i, j] - top)
-        total = np.float32(0.0)
-        for j in range(arity):
-            if n_outputs == arity and bias[j] < _NOWHERE:
-                p[i, j] = np.float32(0.0)
-            total += p[i, j]
-        for j in range(arity):
-            p[i, j] /= total
-
-
-class Known(NamedTuple):
-    """The old tree, its parameters, and what is known of its labels."""
-
-    children: IndexArray
-    path_ptr: OffsetArray
-    path_nodes: IndexArray
-    path_branches: IndexArray
-    sum_probas: ParamArray
-    counts: ParamArray
-    label_sums: ParamArray
-    label_counts: ParamArray
-    weights: ParamArray
-    bias: ParamArray
-
-
-class Rule(NamedTuple):
-    """How labels are assigned. With ``max_depth`` 0 this is algorithm 2, else algorithm 3."""
-
-    log_likelihood: bool
-    inertia: float
-    max_share: float
-    max_depth: int
-
-
-@strict_kernel
-def _mean_representations(known: Known, labels: IndexArray, means: ParamArray) -> None:
-    """Fill the mean representation of each label that has examples."""
-    for i in range(means.shape[0]):
-        count = known.label_counts[labels[i]]
-        share = np.float32(1.0 / count) if count > 0.0 else np.float32(0.0)
-        for t in range(means.shape[1]):
-            means[i, t] = known.label_sums[labels[i], t] * share
-
-
-@strict_kernel
-def _distributions(
-    known: Known,
-    labels: IndexArray,
-    means: ParamArray,
-    old: int,
-    depth: int,
-    p: ParamArray,
-    q: AccumArray,
-    current: IndexArray,
-) -> None:
-    """Fill p_j|i and q_i of a node that continues node ``old``, and the child each label is at."""
-    n_real, arity = p.shape
-    p[:] = np.float32(0.0)
-    total = 0.0
-    for i in range(n_real):
-        q[i] = known.label_counts[labels[i]]
-        current[i] = NO_ROOM
-        total += q[i]
-    if old >= 0:
-        _at_means(known.weights[old], known.bias[old], means, p)
-        for i in range(n_real):
-            e = known.path_ptr[labels[i]] + depth
-            if q[i] == 0.0:
-                p[i] = np.float32(0.0)
-            if e >= known.path_ptr[labels[i] + 1] or known.path_nodes[e] != old:
-                continue
-            current[i] = known.path_branches[e]
-            if known.counts[e] > 0:
-                n_prior = np.float32(_PRIOR) if q[i] > 0.0 else np.float32(0.0)
-                inverse = np.float32(1.0) / (known.counts[e] + n_prior)
-                for j in range(arity):
-                    p[i, j] = (known.sum_probas[e, j] + n_prior * p[i, j]) * inverse
-    for i in range(n_real):
-        q[i] /= max(total, 1e-30)
-
-
-@strict_kernel
 def assign_below(
     known: Known,
     rule: Rule,
@@ -431,7 +326,7 @@ def assign_below(
     while n_in_all > 0 and labels[n_in_all - 1] >= n_labels:
         n_in_all -= 1
     means = np.empty((n_in_all, known.label_sums.shape[1]), dtype=np.float32)
-    _mean_representations(known, labels[:n_in_all], means)
+    mean_representations(known, labels[:n_in_all], means)
     # rows of these are a node's, as many as it has labels
     all_places, all_own = np.empty_like(labels), np.empty_like(labels)
     all_means = np.empty_like(means)
@@ -456,28 +351,35 @@ def assign_below(
             own[i] = labels[places[i]]
             n_real += own[i] < n_labels
             n_known += own[i] < n_labels and known.label_counts[own[i]] > 0.0
-        mean = means
-        if old >= 0 and n > 0:
-            mean = all_means[:n_real]
-            for i in range(n_real):
-                for t in range(mean.shape[1]):
-                    mean[i, t] = means[places[i], t]
-        p, q, current = all_p[:n_real], all_q[:n_real], all_current[:n_real]
-        _distributions(known, own[:n_real], mean, old, depth[n], p, q, current)
-        value, affinity = all_value[:size], all_affinity[:size]
-        value[n_real:], affinity[n_real:] = np.float32(0.0), np.float32(0.0)
-        derivatives(p, q, rule.log_likelihood, rule.inertia, current, value, affinity)
-        child = all_child[:size]
         step, capacity = arity - 1, 0
         if rule.max_depth > 0:
             step, capacity = 1, min(float(arity) ** (rule.max_depth - 1 - depth[n]), 2.0**30)
         most, max_mass = capacity if capacity else 2**30, rule.max_share / arity
-        child[:] = 0
-        assign_greedily(value, affinity, n_known, step, most, q[:n_known], max_mass, child)
-        if n_known < size:
-            place_rest(value, affinity, n_known, n_real, step, most, current, child)
-        if size * arity <= _EXCHANGE and size > arity and not all_best(value, child):
-            exchange(value.astype(np.float64), step, capacity, child)
+        child = all_child[:size]
+        kept = is_kept(known, own[:n_real], old, depth[n])
+        kept = kept and keep(known, own, depth[n], step, most, child)
+        mean = means
+        if kept:
+            n_known = 0
+        elif old >= 0 and n > 0:
+            mean = all_means[:n_real]
+            for i in range(n_real):
+                for t in range(mean.shape[1]):
+                    mean[i, t] = means[places[i], t]
+        if not kept:
+            p, q, current = all_p[:n_real], all_q[:n_real], all_current[:n_real]
+            distributions(known, own[:n_real], mean, old, depth[n], p, q, current)
+            value, affinity = all_value[:size], all_affinity[:size]
+            value[n_real:], affinity[n_real:] = np.float32(0.0), np.float32(0.0)
+            derivatives(p, q, rule.log_likelihood, rule.inertia, current, value, affinity)
+            child[:] = 0
+            assign_greedily(value, affinity, n_known, step, most, q[:n_known], max_mass, child)
+            if n_known < size:
+                place_rest(value, affinity, n_known, n_real, step, most, current, child)
+            if size * arity <= _EXCHANGE and size > arity and not all_best(value, child):
+                mass = np.zeros(size)
+                mass[:n_known] = q[:n_known]
+                exchange(value.astype(np.float64), step, capacity, mass, max_mass, child)
         size_of[:], real_of[:] = 0, 0
         for i in range(size):
             size_of[child[i]] += 1
@@ -502,26 +404,3 @@ def assign_below(
                 children[n, j] = -2 - own[i]
         n += 1
     return n_nodes
-
-
-@strict_kernel
-def carry_over(
-    old_ptr: OffsetArray,
-    old_nodes: IndexArray,
-    old_sum_probas: ParamArray,
-    old_counts: ParamArray,
-    path_ptr: OffsetArray,
-    path_nodes: IndexArray,
-    origin: IndexArray,
-    sum_probas: ParamArray,
-    counts: ParamArray,
-) -> None:
-    """Fill the statistics of pairs of node and label that the old tree had too."""
-    for label in range(path_ptr.size - 1):
-        n_common = min(path_ptr[label + 1] - path_ptr[label], old_ptr[label + 1] - old_ptr[label])
-        for d in range(n_common):
-            e, o = path_ptr[label] + d, old_ptr[label] + d
-            if origin[path_nodes[e]] == old_nodes[o]:
-                counts[e] = old_counts[o]
-                for j in range(sum_probas.shape[1]):
-                    sum_probas[e, j] = old_sum_probas[o, j]
