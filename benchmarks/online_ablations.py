@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks._data import available, load, next_words
 from benchmarks._report import arguments, table, write
-from thinleaf import RecallTreeClassifier
+from benchmarks.online import recall_tree
 
 CANDIDATES = (1, 2, 4, 8, 16, 32, 64)
 N_CONTEXT = 6
@@ -28,7 +28,7 @@ class Stream:
 
     def error(self, **settings: Any) -> float:
         """Return the test error of a Recall Tree, in percent."""
-        clf = RecallTreeClassifier(n_passes=self.passes, shuffle=False, **settings)
+        clf = recall_tree(n_passes=self.passes, shuffle=False, **settings)
         error = 100 * (1 - clf.fit(*self.train).score(*self.test))
         print(settings, f"{error:.2f} %, {clf.n_nodes_} nodes", flush=True)
         return error
@@ -74,7 +74,7 @@ def order(directory: Path, n_tokens: int) -> list[str]:
     permuted = np.random.default_rng(0).permutation(y.size)
     curves = []
     for rows in (slice(None), permuted):
-        clf = RecallTreeClassifier().partial_fit(X[rows], y[rows])
+        clf = recall_tree().partial_fit(X[rows], y[rows])
         last = {"examples": clf.n_examples_, "loss": clf.progressive_loss_}
         curves.append([*clf.progress_, last])
         print(curves[-1][-1], flush=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks._data import load
 from benchmarks._report import RESULTS, arguments, table, write
-from thinleaf import RecallTreeClassifier
+from benchmarks.online import recall_tree
 from thinleaf.measuring.latency import Stopwatch, model_latencies
 
 COLUMNS = ("learning", "one prediction", "in a batch")
@@ -21,7 +21,7 @@ COLUMNS = ("learning", "one prediction", "in a batch")
 
 def measure(X: Any, y: np.ndarray, X_test: Any) -> list[float]:
     """Return µs for an example: learning, one prediction, in a batch; and nodes."""
-    clf = RecallTreeClassifier()
+    clf = recall_tree()
     half = y.size // 2
     clf.partial_fit(X[:half], y[:half])
     with Stopwatch() as learning:

@@ -80,7 +80,7 @@ class Linear:
         """Update; return the new prediction. Without ``add``, only features that are known."""
         p = self.score(x)
         if not add:
-            new = [f for f in x if isinstance(f, int) and f not in self.weights]
+            new = [f for f in x if f != "bias" and f not in self.weights]
             x = {f: value for f, value in x.items() if f not in new}
         g = slope(self.loss, p, label)
         for f, value in x.items():
@@ -104,7 +104,13 @@ class RecallNode:
         self.left: RecallNode | None = None
         self.right: RecallNode | None = None
         self.hist: Counter[int] = Counter()
+        self.shared = 0.0
         self.candidates: list[int] = []
+
+    def forget(self, factor: float) -> None:
+        """Let all counts be worth less."""
+        self.hist = Counter({y: factor * count for y, count in self.hist.items()})
+        self.shared *= factor
 
     @property
     def total(self) -> float:
@@ -159,6 +165,9 @@ class RecallTree:
         router_loss: str = "logistic",
         learning_rate: float = 1.0,
         router_learning_rate: float = 1.0,
+        recall_of: str = "node",
+        two_paths: bool = False,
+        half_life: float | None = None,
     ) -> None:
         self.__dict__.update({k: v for k, v in locals().items() if k != "self"})
         self.scales = Scales()
@@ -175,6 +184,11 @@ class RecallTree:
     def _recall(self, node: RecallNode) -> float:
         return node.recall(self.bound_multiplier)
 
+    def _stops(self, n: RecallNode, c: RecallNode) -> bool:
+        if self.recall_of == "child" and c.total > 0:
+            return c.shared > self._recall(c) * c.total
+        return self._recall(n) > self._recall(c)
+
     def _with_path(self, x: Features, node: RecallNode) -> Features:
         return x | {("path", node.id): 1.0} if self.path_features else x
 
@@ -184,7 +198,7 @@ class RecallTree:
         n = self.root
         while n.left is not None:
             c = n.left if n.f.score(routed) > 0 else n.right
-            if self._recall(n) > self._recall(c):
+            if self._stops(n, c):
                 break
             n = c
             x = self._with_path(x, n)
@@ -201,18 +215,39 @@ class RecallTree:
         routed = x = self.scales.scaled(row)
         n = self.root
         n.update_candidates(y, weight, self.n_candidates)
+        closest, runner_up = math.inf, None
         while n.depth < self.max_depth:
             if n.left is None:
                 n.left, n.right = self._node(n.depth + 1), self._node(n.depth + 1)
             self._update_router(routed, y, weight, n)
-            c = n.left if n.f.score(routed) > 0 else n.right
+            f = n.f.score(routed)
+            c, other = (n.left, n.right) if f > 0 else (n.right, n.left)
+            if abs(f) < closest:
+                closest, runner_up = abs(f), other
+            is_shared = y in n.candidates
             c.update_candidates(y, weight, self.n_candidates)
-            if self._recall(n) > self._recall(c):
+            c.shared += weight * is_shared
+            if self._stops(n, c):
                 break
             n = c
             x = self._with_path(x, n)
-        self._update_regressors(x, y, weight, n.candidates)
+        candidates = list(n.candidates)
+        if self.two_paths and runner_up is not None:
+            candidates += [label for label in self._end(runner_up, routed).candidates
+                           if label not in candidates]  # fmt: skip
+        self._update_regressors(x, y, weight, candidates)
+        if self.half_life is not None:
+            for node in self.nodes:
+                node.forget(0.5 ** (1.0 / self.half_life))
         return predicted
+
+    def _end(self, n: RecallNode, routed: Features) -> RecallNode:
+        while n.left is not None:
+            c = n.left if n.f.score(routed) > 0 else n.right
+            if self._stops(n, c):
+                break
+            n = c
+        return n
 
     def _update_router(self, x: Features, y: int, weight: float, n: RecallNode) -> None:
         """Algorithm 3."""
@@ -228,10 +263,12 @@ class RecallTree:
         """Algorithm 4."""
         if y not in candidates:
             return
+        n_path = sum(isinstance(f, tuple) for f in x)
+        factor = 1.0 / math.sqrt(self.scales.factor**-2 + n_path)
         for label in candidates:
             sign = 1 if label == y else -1
             add = self.negatives == "all" or label == y
-            self.score_of[label].learn(x, sign, weight, self.scales.factor, add=add)
+            self.score_of[label].learn(x, sign, weight, factor, add=add)
 
     def _update_n_candidates(self, y: int) -> None:
         if self.max_candidates is not None:

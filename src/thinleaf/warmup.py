@@ -226,11 +226,14 @@ _TRAINING: tuple[dict[str, Any], ...] = (
 def _learn(name: str, X: Any, y: Any) -> None:
     from thinleaf import estimators
 
-    clf = getattr(estimators, name)(random_state=0).fit(X, y)
-    clf.predict(X)
-    clf.predict_topk(X, 2)
-    clf.label_proba(X, y)
-    clf.freeze()
+    cls = getattr(estimators, name)
+    paths = ({}, {"beam": 1}) if "beam" in cls().get_params() else ({},)
+    for settings in paths:
+        clf = cls(random_state=0, **settings).fit(X, y)
+        clf.predict(X)
+        clf.predict_topk(X, 2)
+        clf.label_proba(X, y)
+        clf.freeze()
 
 
 def _fit_label_trees(X: Any, y: Any) -> None:

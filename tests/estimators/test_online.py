@@ -24,6 +24,7 @@ CLASSIFIERS = {
     "recall, all": RecallTreeClassifier(random_state=0, negatives="all"),
     "lom": LOMTreeClassifier(random_state=0, max_routers=12, swap_resistance=0.5),
     "one-vs-all": OnlineOneVsAllClassifier(random_state=0),
+    "one-vs-all, known": OnlineOneVsAllClassifier(random_state=0, negatives="known"),
 }
 classifiers = pytest.mark.parametrize("name", CLASSIFIERS)
 
@@ -225,6 +226,119 @@ def test_progressive_loss_is_that_of_the_first_pass():
     assert often.progressive_.loss < often.progressive_loss_
 
 
+def raced(kind: str, **given):
+    X, y = data(kind, n_rows=1300)
+    return X, y, RecallTreeClassifier(random_state=0, **given).fit(X[:1100], y[:1100])
+
+
+@formats
+def test_a_race_finds_what_is_not_given(kind, tmp_path):
+    X, y, clf = raced(kind)
+    assert set(clf.settings_) == {
+        "max_candidates", "max_routers", "bound_multiplier", "recall_of", "path_features",
+        "two_paths", "learning_rate", "router_learning_rate",
+    }  # fmt: skip
+    assert not any(value == "auto" for value in clf.settings_.values())
+    assert clf.settings_["max_candidates"] == 12
+    won = {"n_passes": clf.n_passes_, "beam": clf.beam_, "temperature": clf.temperature_}
+    losses = [tried["loss"] for tried in clf.race_ if won.items() <= tried.items()]
+    assert min(losses) == min(tried["loss"] for tried in clf.race_)
+    assert clf.n_examples_ == 1100 * clf.n_passes_
+    again = raced(kind)[2]
+    assert again.race_ == clf.race_
+    assert_same(clf, again, X)
+    clf.save(tmp_path / "model", trainable=True)
+    resumed = load_estimator(tmp_path / "model")
+    assert resumed.settings_ == clf.settings_
+    assert (resumed.beam_, resumed.temperature_) == (clf.beam_, clf.temperature_)
+    assert_same(clf, resumed, X)
+    assert_same(clf.partial_fit(X, y), resumed.partial_fit(X, y), X)
+
+
+def test_a_race_leaves_what_is_given():
+    given = {
+        "max_candidates": 5, "bound_multiplier": 0.2, "path_features": True, "two_paths": False,
+        "learning_rate": 0.7, "router_learning_rate": 0.9, "max_routers": 50,
+    }  # fmt: skip
+    _, _, clf = raced("dense", beam=3, n_passes=2, **given)
+    assert clf.settings_ == given | {"recall_of": "node"}
+    assert (clf.n_passes_, clf.beam_, clf.race_) == (2, 3, [])
+    _, _, clf = raced("dense", n_passes=2, **given)
+    assert clf.n_passes_ == 2
+    assert {tried["n_passes"] for tried in clf.race_} == {3}
+
+
+def test_settings_of_a_file_are_checked():
+    _, _, clf = raced("dense", beam=2, n_passes=1)
+    model, (arrays, fitted) = clf.freeze(), clf._stored()
+    for change in (
+        {"settings_": []},
+        {"settings_": fitted["settings_"] | {"max_candidates": 65}},
+        {"settings_": fitted["settings_"] | {"learning_rate": "auto"}},
+        {"settings_": {"learning_rate": 1.0}},
+        {"beam_": 0},
+        {"beam_": 10**6},
+        {"temperature_": 0.0},
+        {"n_passes_": 0},
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            RecallTreeClassifier()._restore(arrays, fitted | change, model)
+    RecallTreeClassifier()._restore(arrays, fitted, model)
+
+
+def test_files_of_older_versions_are_read():
+    """Those without what is shared with parents, the age of counts, and found settings."""
+    X, y = data("csr")
+    given = {
+        "max_candidates": 4, "bound_multiplier": 1.0, "path_features": True, "learning_rate": 1.0,
+        "router_learning_rate": 1.0, "n_passes": 2, "max_routers": None, "random_state": 0,
+    }  # fmt: skip
+    old = RecallTreeClassifier(**given, beam=1, two_paths=False, recall_of="node").fit(X, y)
+    model, (arrays, fitted) = old.freeze(), old._stored()
+    arrays["model.histograms.stats"] = arrays["model.histograms.stats"][:, :3].copy()
+    arrays["model.sizes"] = arrays["model.sizes"][:2].copy()
+    fitted = {k: v for k, v in fitted.items() if k in type(old)._fitted}
+    read = RecallTreeClassifier(**RecallTreeClassifier._from_file(given))
+    read._restore(arrays, fitted, model)
+    np.testing.assert_array_equal(read.predict_proba(X), old.predict_proba(X))
+    assert (read.beam_, read.settings_["recall_of"], read.settings_["two_paths"]) == (
+        1, "node", False,
+    )  # fmt: skip
+    read.partial_fit(X, y)
+
+
+@formats
+@pytest.mark.parametrize("path_features", [True, False])
+def test_a_beam_is_that_of_the_frozen_tree(kind, path_features):
+    X, y = data(kind, n_rows=900)
+    clf = RecallTreeClassifier(
+        4, bound_multiplier=0.1, beam=5, path_features=path_features, half_life=300.0
+    ).partial_fit(X, y, classes=[*np.unique(y), "never"])
+    frozen, P = clf.freeze(), clf.predict_proba(X)
+    assert frozen.beam == 5
+    np.testing.assert_allclose(frozen.predict_proba(X), P, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    single = clone(clf).set_params(beam=1).partial_fit(X, y)
+    assert not np.array_equal(single.predict(X), clf.predict(X))
+    sparse = clf.predict_proba_sparse(X[:50])
+    assert sparse.shape == (50, 13)
+    np.testing.assert_allclose(sparse.toarray()[sparse.toarray() > 0], P[:50][sparse.toarray() > 0])
+
+
+def test_new_classes_after_old_ones():
+    """A tree that forgets learns them better, and counts stay within bounds."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((40, 6)) * 2
+    y = np.concatenate([rng.integers(0, 20, 4000), rng.integers(20, 40, 1500)])
+    X = (centres[y] + rng.standard_normal((5500, 6))).astype(np.float32)
+    errors = {}
+    for half_life in (None, 60.0):
+        clf = RecallTreeClassifier(8, half_life=half_life).partial_fit(X, y)
+        errors[half_life] = 1 - clf.score(X[-500:], y[-500:])
+        assert clf.model_.state.histograms.stats[:, 0].max() < 1e16
+    assert errors[60.0] < errors[None]
+
+
 def broken(array: np.ndarray, rng: np.random.Generator):
     """Yield arrays that are not what was stored."""
     yield array.astype(np.complex128)
@@ -255,6 +369,42 @@ def test_classes_may_arrive_in_any_order(name):
         assert P.shape == (300, known.size)
         np.testing.assert_allclose(P.sum(axis=1), 1.0)
         assert set(clf.predict(X)) <= set(known)
+
+
+@formats
+@classifiers
+def test_one_example_at_a_time(name, kind):
+    X, y = data(kind, n_rows=120)
+    whole, single = new(name).partial_fit(X, y), new(name)
+    said = []
+    for i, label in enumerate(y):
+        if kind == "csr" and i > 0:
+            said.append(single.learn_one(X[i].indices, label, X[i].data))
+        else:
+            said.append(single.learn_one(X[i], label))
+    assert_same(whole, single, X)
+    assert said[0] is None
+    wrong = sum(a != b for a, b in zip(said, y.tolist(), strict=True))
+    assert wrong == round(single.progressive_loss_ * 120)
+
+
+def test_one_example_that_does_not_fit():
+    X, y = data()
+    clf = RecallTreeClassifier().partial_fit(X, y)
+    before = clf._stored()[0]
+    for args, message in (
+        ((X[0, :3], y[0]), "features"),
+        ((X[0] * np.nan, y[0]), "finite"),
+        ((X[0], 7), "labels are numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clf.learn_one(*args)
+    with pytest.raises(ValueError, match="weight"):
+        clf.learn_one(X[0], y[0], weight=0.0)
+    with pytest.raises(ValueError, match="whole row"):
+        RecallTreeClassifier().learn_one([1], "a", [2.0])
+    for key, array in clf._stored()[0].items():
+        np.testing.assert_array_equal(array, before[key])
 
 
 @classifiers
@@ -295,7 +445,7 @@ def test_top_k_agrees_with_probabilities(name, kind):
 
 @classifiers
 def test_dense_and_sparse_rows_are_learned_alike(name):
-    if name.startswith("recall") and new(name).negatives == "known":
+    if getattr(new(name), "negatives", None) == "known":
         pytest.skip("of dense rows, all features are known")
     X, y = data("csr")
     sparse, dense = new(name).partial_fit(X, y), new(name).partial_fit(X.toarray(), y)
@@ -335,7 +485,9 @@ def test_memory_does_not_grow_with_examples(name):
         clf.partial_fit(X, y)
         sizes.append(sum(array.nbytes for array in clf._stored()[0].values()))
     assert sizes[-1] <= 3 * sizes[1]
-    pairs = 7 * (12 + int(clf.model_.state[0].shape[0] if name != "one-vs-all" else 12))
+    pairs = 7 * (
+        12 + int(clf.model_.state[0].shape[0] if not name.startswith("one-vs-all") else 12)
+    )
     assert sizes[-1] < 1_000_000 + 100 * pairs
 
 
@@ -420,7 +572,11 @@ def test_ablations_change_the_model():
     X, y = data(n_rows=600)
     plain = RecallTreeClassifier(4, random_state=0, bound_multiplier=0.1).fit(X, y)
     for params in (
-        {"path_features": False},
+        {"path_features": True},
+        {"two_paths": True},
+        {"recall_of": "child"},
+        {"half_life": 50.0},
+        {"beam": 1},
         {"bound_multiplier": 0.0},
         {"max_candidates": 2},
         {"max_depth": 1},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils._param_validation import StrOptions
+
 from thinleaf.estimators._base.online_classifier import BaseOnlineClassifier, Loss
 from thinleaf.online.one_vs_all import OneVsAllModel
 
@@ -15,6 +17,9 @@ class OnlineOneVsAllClassifier(BaseOnlineClassifier):
 
     Parameters
     ----------
+    negatives : {"all", "known"}
+        Which weights of a regressor learn from an example of another class, if rows are sparse:
+        those of all features, or of features that the regressor's own class has had.
     loss : {"logistic", "squared"}
     learning_rate : float
     n_passes : int
@@ -50,11 +55,16 @@ class OnlineOneVsAllClassifier(BaseOnlineClassifier):
     True
     """
 
+    _parameter_constraints: dict[str, list[Any]] = BaseOnlineClassifier._parameter_constraints | {
+        "negatives": [StrOptions({"all", "known"})],
+    }
+
     model_: OneVsAllModel
 
     def __init__(
         self,
         *,
+        negatives: str = "all",
         loss: Loss = "logistic",
         learning_rate: float = 1.0,
         n_passes: int = 5,
@@ -63,6 +73,7 @@ class OnlineOneVsAllClassifier(BaseOnlineClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.negatives = negatives
         self.loss = loss
         self.learning_rate = learning_rate
         self.n_passes = n_passes
@@ -75,4 +86,5 @@ class OnlineOneVsAllClassifier(BaseOnlineClassifier):
         self.model_.announce(len(self.arrivals_))
 
     def _new_model(self, n_features: int, *, dense: bool) -> OneVsAllModel:
-        return OneVsAllModel(n_features, self._learning(), dense=dense)
+        learning = self._learning()._replace(known_only=self.negatives == "known")
+        return OneVsAllModel(n_features, learning, dense=dense)

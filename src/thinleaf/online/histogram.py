@@ -36,7 +36,7 @@ class Histograms(NamedTuple):
     counts: Tables
     """Of each node, its labels with their counts."""
     stats: AccumArray
-    """Columns ``TOTAL``, ``HELD`` and ``BOUND``, of shape (n_nodes, 3)."""
+    """Columns ``TOTAL``, ``HELD``, ``BOUND`` and ``SHARED``, of shape (n_nodes, 4)."""
     candidates: IndexArray
     """The most frequent labels, of shape (n_nodes, F)."""
     candidate_counts: AccumArray
@@ -49,6 +49,8 @@ HELD: Final = 1
 """Sum of the candidates' counts."""
 BOUND: Final = 2
 """Lower bound on recall, -∞ before the first label."""
+SHARED: Final = 3
+"""Sum of the counts of labels that were candidates of the node's parent when they came."""
 
 
 def new_histograms(n_nodes: int, max_candidates: int) -> Histograms:
@@ -63,7 +65,7 @@ def new_histograms(n_nodes: int, max_candidates: int) -> Histograms:
 
 
 def _new_stats(n_nodes: int) -> AccumArray:
-    stats = np.zeros((n_nodes, 3), dtype=ACCUM)
+    stats = np.zeros((n_nodes, 4), dtype=ACCUM)
     stats[:, BOUND] = -np.inf
     return stats
 
@@ -126,8 +128,13 @@ def update_candidates(
     weight: float,
     max_candidates: int,
     multiplier: float,
-) -> None:
-    """Count a label at a node, and keep its most frequent labels and recall bound."""
+    unit: float,
+) -> bool:
+    """Count a label at a node, and keep its most frequent labels and recall bound.
+
+    A count of ``unit`` is one example: more than 1 if what came before is to be forgotten. Returns
+    whether the label is a candidate now.
+    """
     at = find_or_insert(histograms.counts, node, label)
     after = histograms.counts.values[at, 0] + weight
     histograms.counts.values[at, 0] = after
@@ -137,9 +144,9 @@ def update_candidates(
         histograms.stats[node, HELD] += after - histograms.candidate_counts[node, slot]
         histograms.candidate_counts[node, slot] = after
         histograms.candidates[node, slot] = label
-    histograms.stats[node, BOUND] = recall_bound(
-        histograms.stats[node, HELD], histograms.stats[node, TOTAL], multiplier
-    )
+    held, total = histograms.stats[node, HELD], histograms.stats[node, TOTAL]
+    histograms.stats[node, BOUND] = recall_bound(held / unit, total / unit, multiplier)
+    return slot != EMPTY
 
 
 @bare_part
@@ -165,7 +172,7 @@ def _slot_for(
 
 @bare_kernel
 def refill_candidates(
-    histograms: Histograms, node: int, max_candidates: int, multiplier: float
+    histograms: Histograms, node: int, max_candidates: int, multiplier: float, unit: float
 ) -> None:
     """Fill free candidate slots with the most frequent other labels, after F has grown."""
     counts = histograms.counts
@@ -183,9 +190,8 @@ def refill_candidates(
         histograms.candidates[node, slot] = counts.keys[best]
         histograms.candidate_counts[node, slot] = counts.values[best, 0]
         histograms.stats[node, HELD] += counts.values[best, 0]
-    histograms.stats[node, BOUND] = recall_bound(
-        histograms.stats[node, HELD], histograms.stats[node, TOTAL], multiplier
-    )
+    held, total = histograms.stats[node, HELD], histograms.stats[node, TOTAL]
+    histograms.stats[node, BOUND] = recall_bound(held / unit, total / unit, multiplier)
 
 
 @bare_part

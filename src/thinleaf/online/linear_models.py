@@ -44,7 +44,7 @@ from thinleaf.online.weights import (
     score_weights,
 )
 
-MOST_MODELS: Final = 64
+MOST_MODELS: Final = 128
 """Models that score and learn an example together, at the most."""
 
 
@@ -65,7 +65,8 @@ class Learning(NamedTuple):
     loss: int
     rate: float
     known_only: bool
-    """Whether only positive examples give a model weights of new features."""
+    """Whether only positive examples give a model weights of new features: of dense rows, of
+    indicator features alone."""
 
 
 class Scratch(NamedTuple):
@@ -77,6 +78,8 @@ class Scratch(NamedTuple):
     train_path: IndexArray
     models: IndexArray
     seen: IndexArray
+    runner_up: IndexArray
+    """The node where the second best path leaves the best one."""
     slots: OffsetArray
     """Where weights stand in tables: first of the entries, then of the path, by model."""
     rates: ParamArray
@@ -107,6 +110,7 @@ def new_scratch(n_entries: int, n_path: int, *, dense: bool) -> Scratch:
         np.zeros(n_path, dtype=INDEX),
         np.zeros(MOST_MODELS, dtype=INDEX),
         np.zeros(MOST_MODELS, dtype=INDEX),
+        np.zeros(1, dtype=INDEX),
         np.zeros((n_slots, MOST_MODELS), dtype=OFFSET),
         np.zeros((n_slots, MOST_MODELS), dtype=PARAM),
         np.zeros((MOST_MODELS, n_entries if dense else 1), dtype=PARAM),
@@ -162,13 +166,15 @@ def learn(
             1.0,
             some,
             n,
-            EVERY,
+            adding,
             first + e,
             scratch.slots,
             scratch.rates,
             update,
         )
-    rate = learning.rate * math.sqrt(scales.norm[0] / scales.norm[1])
+    # the mean squared length of rows, and what indicator features add to it
+    length = scales.norm[1] / scales.norm[0] + row.n_extra
+    rate = learning.rate / math.sqrt(length)
     for c in range(n):
         reach = update[REACH, c]
         update[STEP, c] = 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from thinleaf._dtypes import (
@@ -15,6 +17,15 @@ from thinleaf._dtypes import (
     OffsetArray,
 )
 from thinleaf.arrays.rows import Rows, n_rows_of
+from thinleaf.online.beam import (
+    Mixtures,
+    mix_rows,
+    mixed_classes,
+    new_mixtures,
+    new_paths,
+    new_prior,
+    outside_mass,
+)
 from thinleaf.online.growable import (
     check_models,
     check_scales,
@@ -26,15 +37,15 @@ from thinleaf.online.growable import (
     with_slots,
 )
 from thinleaf.online.histogram import (
-    BOUND,
-    HELD,
     MOST_CANDIDATES,
+    SHARED,
     TOTAL,
     Histograms,
     enlarged_histograms,
     new_histograms,
 )
 from thinleaf.online.linear_models import Scratch, new_models, new_scratch
+from thinleaf.online.one_path import candidate_biases, predict_rows, score_rows
 from thinleaf.online.recall_tree import (
     DEPTH,
     LEFT,
@@ -44,16 +55,16 @@ from thinleaf.online.recall_tree import (
     ROOT,
     RecallTree,
     Settings,
-    candidate_biases,
+    bound_now,
     learn_rows,
-    predict_rows,
-    score_rows,
 )
 from thinleaf.online.scaled_rows import Stream, longest, new_scales
 from thinleaf.online.softmax_form import Unrolled, breadth_first, plain_weights
 from thinleaf.online.tables import COUNT, EMPTY, contents, first_owners
 
 _NONE = np.empty(0, dtype=INDEX)
+_PART = 256
+"""Rows whose mixtures are in memory at a time."""
 
 
 class RecallTreeModel:
@@ -76,7 +87,7 @@ class RecallTreeModel:
             new_models(1, n_features, 0, dense=dense),
             new_models(1, n_features, 1, dense=dense),
             new_scales(n_features),
-            np.array([1, settings.max_candidates], dtype=OFFSET),
+            np.array([1, settings.max_candidates, 0], dtype=OFFSET),
             np.zeros(settings.max_depth + 1, dtype=OFFSET),
         )
 
@@ -117,8 +128,33 @@ class RecallTreeModel:
 
     def outside(self, node: int) -> float:
         """Return the share of labels at a node that are no candidates, half a label added."""
-        stats = self.state.histograms.stats[node]
-        return float((max(stats[TOTAL] - stats[HELD], 0.0) + 0.5) / (stats[TOTAL] + 1.0))
+        return float(outside_mass(self.state, node, self.settings))
+
+    def predict_mixed(
+        self, X: Rows, counts: AccumArray, beam: int, temperature: float
+    ) -> IndexArray:
+        """Return the most probable class of each row, over several paths."""
+        best = np.empty(n_rows_of(X), dtype=INDEX)
+        prior, scratch = new_prior(counts, beam), self._scratch(X)
+        paths = new_paths(beam, self.settings.max_depth, counts.size)
+        sharpness = 1.0 / temperature
+        mixed_classes(self.state, X, sharpness, prior, self.settings, scratch, paths, best)
+        return best
+
+    def mixtures(
+        self, X: Rows, counts: AccumArray, beam: int, temperature: float
+    ) -> Iterator[tuple[int, Mixtures]]:
+        """Return the candidates of several paths, with their probabilities, some rows at a time.
+
+        Each part comes with its first row.
+        """
+        prior, scratch = new_prior(counts, beam), self._scratch(X)
+        paths = new_paths(beam, self.settings.max_depth, counts.size)
+        n_rows, sharpness = n_rows_of(X), 1.0 / temperature
+        for first in range(0, n_rows, _PART):
+            part = new_mixtures(min(_PART, n_rows - first), beam)
+            mix_rows(self.state, X, first, sharpness, prior, self.settings, scratch, paths, part)
+            yield first, part
 
     def unrolled(self, n_classes: int) -> Unrolled:
         """Return the tree that predicts as this model does now."""
@@ -149,9 +185,18 @@ class RecallTreeModel:
         left, right = self.state.nodes[node, :DEPTH].tolist()
         if left == NO_CHILD:
             return None
-        bound = self.state.histograms.stats[:, BOUND]
-        below = [-1 - node if bound[node] > bound[child] else child for child in (left, right)]
+        below = [-1 - node if self._stops(node, child) else child for child in (left, right)]
         return None if below[0] == below[1] else (below[0], below[1])
+
+    def _stops(self, node: int, child: int) -> bool:
+        """Whether rows stop at a node: :func:`thinleaf.online.recall_tree.stops`."""
+        stats, bound = self.state.histograms.stats[child], self._bound(child)
+        if self.settings.own_recall and stats[TOTAL] > 0.0:
+            return bool(stats[SHARED] > bound * stats[TOTAL])
+        return self._bound(node) > bound
+
+    def _bound(self, node: int) -> float:
+        return float(bound_now(self.state, node, self.settings))
 
     @property
     def _parents(self) -> IndexArray:
@@ -214,11 +259,11 @@ class RecallTreeModel:
         n, held = state.nodes.shape[0], state.histograms
         width = settings.max_candidates or MOST_CANDIDATES
         require(state.nodes.shape == (n, 3) and n > 0, "nodes must have three columns")
-        require(state.sizes.shape == (2,) and state.sizes[N_NODES] == n, "sizes must fit nodes")
+        require(state.sizes.shape == (3,) and state.sizes[N_NODES] == n, "sizes must fit nodes")
         require(settings.max_candidates <= state.sizes[N_CANDIDATES] <= width, "F is out of range")
         _check_structure(state.nodes, settings.max_depth)
         check_tables("counts", held.counts, n, n_classes)
-        require(held.stats.shape == (n, 3), "stats must have three columns")
+        require(held.stats.shape == (n, 4), "stats must have four columns")
         fits = held.candidates.shape == held.candidate_counts.shape == (n, width)
         require(fits and held.n_candidates.shape == (n,), "candidates must fit nodes")
         counts = held.n_candidates

@@ -14,14 +14,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray, ParamArray
-from thinleaf.arrays.rows import Rows
+from thinleaf._dtypes import NO_CHILD, AccumArray, IndexArray, OffsetArray
 from thinleaf.kernels._jit import bare_kernel, bare_part
 from thinleaf.online.histogram import (
     BOUND,
+    HELD,
     MOST_CANDIDATES,
+    SHARED,
+    TOTAL,
     Histograms,
     entropy_gain,
+    recall_bound,
     refill_candidates,
     update_candidates,
 )
@@ -37,9 +40,12 @@ DEPTH: Final = 2
 
 N_NODES: Final = 0
 N_CANDIDATES: Final = 1
-"""Places in ``RecallTree.sizes``: nodes in use, and F."""
+AGE: Final = 2
+"""Places in ``RecallTree.sizes``: nodes in use, F, and examples since counts had their worth."""
 
 _ROUTERS_PER_CLASS = 16
+_MOST_HALVES = 40
+"""Half-lives after which all counts are divided by what an example counts."""
 
 
 class RecallTree(NamedTuple):
@@ -70,6 +76,12 @@ class Settings(NamedTuple):
     path_features: bool
     entropy_weight: bool
     """Whether routers learn an example with weight ``|ΔH|``, or with its own."""
+    own_recall: bool
+    """Whether rows stop by the recall of their own side of a node, or by that of all its rows."""
+    two_paths: bool
+    """Whether regressors also learn the candidates of the second best path."""
+    half_life: float
+    """Examples after which a count is worth half; 0: counts keep their worth."""
     router: Learning
     regressor: Learning
 
@@ -78,17 +90,41 @@ class Settings(NamedTuple):
 
 
 @bare_part
-def descend(tree: RecallTree, row: Row, settings: Settings, scratch: Scratch) -> int:
+def descend(tree: RecallTree, row: Row, node: int, settings: Settings, scratch: Scratch) -> int:
     """Return the node whose candidates are to be scored; ``row.extra`` takes the path."""
-    node = ROOT
     while tree.nodes[node, LEFT] != NO_CHILD:
         side = _side(route(tree, row, node, scratch))
         child = tree.nodes[node, side]
-        if tree.histograms.stats[node, BOUND] > tree.histograms.stats[child, BOUND]:
+        if stops(tree, node, child, settings):
             break
         node = child
         row.extra[tree.nodes[node, DEPTH] - 1] = node
     return node
+
+
+@bare_part
+def stops(tree: RecallTree, node: int, child: int, settings: Settings) -> bool:
+    """Whether an example stops at a node, rather than go on to a child.
+
+    The paper compares the recall of both nodes, each of its own examples. Where a router sends the
+    frequent labels to one side, that keeps the examples of the other side at the node, which has
+    none of their labels. ``own_recall`` compares both nodes' candidates on the child's examples.
+    """
+    stats = tree.histograms.stats
+    bound = bound_now(tree, child, settings)
+    if settings.own_recall and stats[child, TOTAL] > 0.0:
+        return bool(stats[child, SHARED] > bound * stats[child, TOTAL])
+    return bool(bound_now(tree, node, settings) > bound)
+
+
+@bare_kernel
+def bound_now(tree: RecallTree, node: int, settings: Settings) -> float:
+    """Return the lower bound on a node's recall, which falls while labels are forgotten."""
+    stats = tree.histograms.stats
+    if settings.half_life <= 0.0:
+        return float(stats[node, BOUND])
+    unit = unit_of(tree, settings)
+    return recall_bound(stats[node, HELD] / unit, stats[node, TOTAL] / unit, settings.multiplier)
 
 
 @bare_part
@@ -142,9 +178,9 @@ def train(
     tree: RecallTree, row: Row, label: int, weight: float, settings: Settings, scratch: Scratch
 ) -> int:
     """Descend with an example of known label while the tree learns; return the last node."""
-    histograms = tree.histograms
-    count(tree, ROOT, label, weight, settings)
+    shared = count(tree, ROOT, label, weight, False, settings)
     node = ROOT
+    scratch.runner_up[0], closest = EMPTY, math.inf
     while tree.nodes[node, DEPTH] < settings.max_depth:
         if tree.nodes[node, LEFT] == NO_CHILD:
             if not may_split(tree, settings):
@@ -152,8 +188,11 @@ def train(
             add_children(tree, node)
         f = update_router(tree, row, label, weight, node, settings, scratch)
         child = tree.nodes[node, _side(f)]
-        count(tree, child, label, weight, settings)
-        if histograms.stats[node, BOUND] > histograms.stats[child, BOUND]:
+        if abs(f) < closest:
+            closest = abs(f)
+            scratch.runner_up[0] = tree.nodes[node, 1 - _side(f)]
+        shared = count(tree, child, label, weight, shared, settings)
+        if stops(tree, node, child, settings):
             break
         node = child
         row.extra[tree.nodes[node, DEPTH] - 1] = node
@@ -161,12 +200,28 @@ def train(
 
 
 @bare_part
-def count(tree: RecallTree, node: int, label: int, weight: float, settings: Settings) -> None:
-    """Count a label at a node."""
+def count(
+    tree: RecallTree, node: int, label: int, weight: float, shared: bool, settings: Settings
+) -> bool:
+    """Count a label at a node; ``shared``: its parent's candidate. Return whether it is one now."""
     n_candidates, multiplier = tree.sizes[N_CANDIDATES], settings.multiplier
-    update_candidates(tree.histograms, node, label, weight, n_candidates, multiplier)
-    depth, n_labels = tree.nodes[node, DEPTH], tree.histograms.counts.owners[node, COUNT]
+    unit = unit_of(tree, settings)
+    weight *= unit
+    held = tree.histograms
+    is_one = update_candidates(held, node, label, weight, n_candidates, multiplier, unit)
+    if shared:
+        held.stats[node, SHARED] += weight
+    depth, n_labels = tree.nodes[node, DEPTH], held.counts.owners[node, COUNT]
     tree.most_labels[depth] = max(tree.most_labels[depth], n_labels)
+    return is_one
+
+
+@bare_part
+def unit_of(tree: RecallTree, settings: Settings) -> float:
+    """Return the count of an example that comes now: the old ones are worth less by its growth."""
+    if settings.half_life <= 0.0:
+        return 1.0
+    return float(2.0 ** (tree.sizes[AGE] / settings.half_life))
 
 
 @bare_part
@@ -203,7 +258,8 @@ def update_router(
 ) -> float:
     """Teach a router to send an example where labels get purer; return its new f(x)."""
     f = route(tree, row, node, scratch)
-    difference = entropy_difference(tree, label, weight, node)
+    unit = unit_of(tree, settings)
+    difference = entropy_difference(tree, label, weight * unit, node) / unit
     if difference == 0.0:
         return f
     importance = abs(difference) if settings.entropy_weight else weight
@@ -298,7 +354,7 @@ def learn_row(
     The scores behind the prediction serve to learn, if both are of the same candidates.
     """
     histograms = tree.histograms
-    node = descend(tree, row, settings, scratch)
+    node = descend(tree, row, ROOT, settings, scratch)
     seen = with_path(tree, row, node, settings)
     n_seen = histograms.n_candidates[node]
     for c in range(n_seen):
@@ -319,8 +375,57 @@ def learn_row(
     score(tree.regressors, path, candidates, n, scratch)
     if same:
         predicted = best_candidate(candidates, n, scratch.score)
+    if settings.two_paths and scratch.runner_up[0] != EMPTY and may_join(settings):
+        candidates = scratch.models
+        n = union(tree, path, end, settings, scratch)
+        score(tree.regressors, path, candidates, n, scratch)
     update_regressors(tree, path, label, weight, candidates, n, settings, scratch)
+    tree.sizes[AGE] += 1
+    if settings.half_life > 0.0 and tree.sizes[AGE] > _MOST_HALVES * settings.half_life:
+        renew_units(tree, settings)
     return predicted
+
+
+@bare_part
+def renew_units(tree: RecallTree, settings: Settings) -> None:
+    """Let an example of now be counted as one again, before counts get too large."""
+    unit, held = unit_of(tree, settings), tree.histograms
+    for slot in range(held.counts.heads[USED]):
+        held.counts.values[slot, 0] /= unit
+    for node in range(tree.sizes[N_NODES]):
+        held.stats[node, TOTAL] /= unit
+        held.stats[node, HELD] /= unit
+        held.stats[node, SHARED] /= unit
+        for c in range(held.n_candidates[node]):
+            held.candidate_counts[node, c] /= unit
+    tree.sizes[AGE] = 0
+
+
+@bare_part
+def may_join(settings: Settings) -> bool:
+    """Whether candidates of another path can learn: they must not get weights of this path."""
+    return settings.regressor.known_only or not settings.path_features
+
+
+@bare_part
+def union(tree: RecallTree, row: Row, end: int, settings: Settings, scratch: Scratch) -> int:
+    """Fill ``scratch.models`` with the candidates of two paths' ends; return their number."""
+    held = tree.histograms
+    aside = Row(row.idx, row.val, row.n, scratch.path, np.int64(0))  # another path's nodes
+    other = descend(tree, aside, scratch.runner_up[0], settings, scratch)
+    n = int(held.n_candidates[end])
+    for c in range(n):
+        scratch.models[c] = held.candidates[end, c]
+    total = n
+    for c in range(held.n_candidates[other]):
+        label = held.candidates[other, c]
+        is_new = True
+        for d in range(n):
+            is_new &= scratch.models[d] != label
+        if is_new:
+            scratch.models[total] = label
+            total += 1
+    return total
 
 
 @bare_part
@@ -343,7 +448,8 @@ def update_n_candidates(tree: RecallTree, label: int, settings: Settings) -> Non
     if wanted > tree.sizes[N_CANDIDATES]:
         tree.sizes[N_CANDIDATES] = wanted
         for node in range(tree.sizes[N_NODES]):
-            refill_candidates(tree.histograms, node, wanted, settings.multiplier)
+            unit = unit_of(tree, settings)
+            refill_candidates(tree.histograms, node, wanted, settings.multiplier, unit)
 
 
 @bare_part
@@ -360,7 +466,7 @@ def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray
     needed[0] = tree.sizes[N_NODES] + 2 * depth
     needed[1] = counts.heads[USED] + tables
     needed[2] = paths.heads[USED] + tables
-    needed[3] = slots_needed(tree.regressors.weights, row, MOST_CANDIDATES)
+    needed[3] = slots_needed(tree.regressors.weights, row, 2 * MOST_CANDIDATES)
     needed[4] = slots_needed(tree.routers.weights, row, depth)
     return bool(
         needed[0] <= tree.nodes.shape[0]
@@ -369,64 +475,3 @@ def has_room(tree: RecallTree, row: Row, settings: Settings, needed: OffsetArray
         and needed[3] <= n_slots(tree.regressors.weights)
         and needed[4] <= n_slots(tree.routers.weights)
     )
-
-
-@bare_kernel
-def predict_rows(
-    tree: RecallTree, X: Rows, settings: Settings, scratch: Scratch, best: IndexArray
-) -> None:
-    """Fill in the best candidate of each row."""
-    for i in range(best.size):
-        node = score_row(tree, X, i, settings, scratch)
-        candidates, n = tree.histograms.candidates[node], tree.histograms.n_candidates[node]
-        best[i] = best_candidate(candidates, n, scratch.score)
-
-
-@bare_kernel
-def score_rows(
-    tree: RecallTree,
-    X: Rows,
-    settings: Settings,
-    scratch: Scratch,
-    nodes: IndexArray,
-    scores: AccumArray,
-) -> None:
-    """Fill in the node that each row reaches and the scores of its candidates."""
-    for i in range(nodes.size):
-        nodes[i] = score_row(tree, X, i, settings, scratch)
-        for c in range(tree.histograms.n_candidates[nodes[i]]):
-            scores[i, c] = scratch.score[c]
-
-
-@bare_part
-def score_row(tree: RecallTree, X: Rows, i: int, settings: Settings, scratch: Scratch) -> int:
-    """Score the candidates of a row; return the node whose they are."""
-    n = prepare(X, i, tree.scales, scratch.idx, scratch.val)
-    row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
-    node = descend(tree, row, settings, scratch)
-    candidates, n = tree.histograms.candidates[node], tree.histograms.n_candidates[node]
-    score(tree.regressors, with_path(tree, row, node, settings), candidates, n, scratch)
-    return node
-
-
-@bare_kernel
-def candidate_biases(
-    tree: RecallTree,
-    nodes: IndexArray,
-    parents: IndexArray,
-    path_features: bool,
-    bias: ParamArray,
-) -> None:
-    """Fill in the biases of nodes' candidates, with the weights of the path to the node."""
-    regressors = tree.regressors
-    for i in range(nodes.size):
-        for c in range(tree.histograms.n_candidates[nodes[i]]):
-            label = tree.histograms.candidates[nodes[i], c]
-            total = float(regressors.bias[label, 0])
-            node = nodes[i] if path_features else ROOT
-            while node != ROOT:
-                slot = find(regressors.extra, node, label)
-                if slot != EMPTY:
-                    total += regressors.extra.values[slot, 0]
-                node = parents[node]
-            bias[i, c] = total

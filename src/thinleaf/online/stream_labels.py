@@ -27,6 +27,7 @@ class Arrivals:
 
     def __init__(self, labels: AnyArray) -> None:
         self._ids: dict[Any, int] = {}
+        self._by_id: list[Any] = []
         self._labels = labels[:0]
         self._new: list[AnyArray] = []
         self._sorted: _Sorted | None = None
@@ -119,6 +120,16 @@ class Arrivals:
         if labels.size:
             self._new.append(labels)
             self._sorted = None
+
+    def id_of(self, label: Any) -> int | None:
+        """Return the class id of a label, None if it has not arrived."""
+        return self._ids.get(label)
+
+    def label_of(self, class_id: int) -> Any:
+        """Return the label of a class id, as a Python value."""
+        if len(self._by_id) != len(self._ids):
+            self._by_id = list(self._ids)
+        return self._by_id[class_id]
 
     def ids(self, y: AnyArray) -> IndexArray:
         """Return the class ids of labels, all of which have arrived."""

@@ -78,9 +78,9 @@ class Storable(BaseEstimator):  # type: ignore[misc]
             return width, 1.0
         if not hasattr(self, "beam_"):
             raise ValueError(
-                "beam='auto' is for an AdaptiveSoftmaxTreeClassifier that decides by held-out rows "
-                f"and has enough of them: this {type(self).__name__} has not looked for a beam, "
-                "give a number"
+                "beam='auto' is for a RecallTreeClassifier, or for an "
+                "AdaptiveSoftmaxTreeClassifier that decides by held-out rows and has enough of "
+                f"them: this {type(self).__name__} has not looked for a beam, give a number"
             )
         return int(self.beam_), float(self.temperature_)
 
