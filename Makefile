@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv demo test lint bench clean
+.PHONY: help venv demo test lint docs wheel bench clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,11 +31,19 @@ lint: $(VENV)/.installed-test ## Check style, types, import direction and spelli
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
+docs: $(VENV)/.installed-docs ## Build the site in build/site, with every example run
+	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
+	$(BIN)/python -m tests.check_site build/site
+	@echo "The site: build/site/index.html"
+
+wheel: $(VENV)/.installed-release ## Build sdist and wheel in dist, and try both in a clean environment
+	$(BIN)/python -m tests.check_distribution
+
 bench: $(VENV)/.installed-bench ## Run the benchmarks on the data sets in DATA (default: data)
 	$(BIN)/python -m benchmarks.run_all --data $(DATA)
 
 clean: ## Remove the virtual environment, builds and caches
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -f src/thinleaf/native/*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

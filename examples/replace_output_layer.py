@@ -1,20 +1,23 @@
-"""Replace the output layer of a network by a softmax tree: paper 001, section 5.3.1, in small.
-
-An LSTM learns to predict the next word with an ordinary softmax. Then its last hidden states become
-rows, the next words their classes, and an adaptive tree is trained on them. The tree reads only the
-words of one leaf, where the softmax reads all. ``benchmarks/papers/paper001_table4.py`` does the
-same on Penn Treebank.
-
-Run it with ``python examples/replace_output_layer.py``; it needs the ``torch`` extra.
 """
+A tree in the place of an output layer
+======================================
+
+Paper 001, section 5.3.1, in small: an LSTM learns to predict the next word with an ordinary
+softmax. Then its last hidden states become rows, the next words their classes, and softmax trees
+are trained on them. It needs the ``torch`` extra.
+"""
+
+# %%
+# A language of 20 topics, and a network over 600 words.
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from thinleaf import AdaptiveSoftmaxTreeClassifier
+from thinleaf import SoftmaxTreeClassifier
 from thinleaf.measuring import metrics
 
 N_TOPICS, N_WORDS = 20, 600
@@ -81,40 +84,62 @@ def hidden_states(network: Network, words: Tensor) -> tuple[np.ndarray, np.ndarr
     return np.concatenate(states), np.concatenate(targets)
 
 
-def main() -> None:
-    """Train both, and compare errors and multiplications."""
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    train_words, test_words = text(40_000, seed=1), text(10_000, seed=2)
-    network = Network()
-    train(network, train_words)
-    X, y = hidden_states(network, train_words)
-    X_test, y_test = hidden_states(network, test_words)
-    W, b = (parameter.detach().numpy() for parameter in network.output.parameters())
-    flat = (X_test @ W.T + b).argsort(axis=1)[:, ::-1][:, :5]
-    print(
-        f"softmax: test error {100 * np.mean(flat[:, 0] != y_test):.1f} %, "
-        f"top-5 {100 * metrics.top_k_error(y_test, flat):.1f} %, {W.size:,} multiplications"
-    )
-    tree = AdaptiveSoftmaxTreeClassifier(random_state=0, max_rounds=1, max_sweeps=3)
-    tree.fit(X, y)
+# %%
+# First the network with its softmax.
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+train_words, test_words = text(40_000, seed=1), text(10_000, seed=2)
+network = Network()
+train(network, train_words)
+X, y = hidden_states(network, train_words)
+X_test, y_test = hidden_states(network, test_words)
+W, b = (parameter.detach().numpy() for parameter in network.output.parameters())
+flat = (X_test @ W.T + b).argsort(axis=1)[:, ::-1][:, :5]
+errors = {"softmax": (W.size, 100 * np.mean(flat[:, 0] != y_test))}
+print(
+    f"softmax: test error {errors['softmax'][1]:.1f} %, "
+    f"top-5 {100 * metrics.top_k_error(y_test, flat):.1f} %, {W.size:,} multiplications"
+)
+
+# %%
+# Then trees on its hidden states. A tree reads the words of one leaf, where the softmax reads all.
+# Deeper trees with thinner leaves cost less and err more.
+
+for depth, k in ((1, 300), (2, 150), (3, 80), (4, 40)):
+    tree = SoftmaxTreeClassifier(depth, k, random_state=0, max_sweeps=3).fit(X, y)
     top, _ = tree.predict_topk(X_test, 5)
-    covered = metrics.perplexity(tree.label_proba(X_test, y_test, smooth=False))
-    everywhere = metrics.perplexity(tree.label_proba(X_test, y_test))
+    name = f"depth {depth}, leaves of {k}"
+    errors[name] = (tree.mean_flops(X_test), 100 * np.mean(top[:, 0] != y_test))
     print(
-        f"AST:     test error {100 * np.mean(top[:, 0] != y_test):.1f} %, "
+        f"{name}: test error {errors[name][1]:.1f} %, "
         f"top-5 {100 * metrics.top_k_error(y_test, top):.1f} %, "
-        f"{tree.mean_flops(X_test):,.0f} multiplications, "
-        f"{tree.tree_.n_leaves} leaves"
+        f"{errors[name][0]:,.0f} multiplications"
     )
-    print(
-        f"         perplexity {covered.value:.1f} of the {100 * covered.coverage:.0f} % covered "
-        f"rows, {everywhere.value:.1f} of all, with back-off"
-    )
-    frozen = tree.freeze()
-    word = frozen.predict_one(X_test[0])
-    print(f"the layer to deploy: {frozen.nbytes / 1e6:.2f} MB; next word {word}")
 
+figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
+for name, (cost, error) in errors.items():
+    ax.scatter([cost], [error], s=50)
+    ax.annotate(name, (cost, error), (7, 4), textcoords="offset points")
+ax.set(xscale="log", xlabel="multiplications a prediction", ylabel="test error %")
+ax.set(xlim=(1500, 120_000))
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()
 
-if __name__ == "__main__":
-    main()
+# %%
+# Words outside a leaf have no score there. The perplexity of the papers is over the rows that
+# have their word in their leaf; with back-off, over all.
+
+covered = metrics.perplexity(tree.label_proba(X_test, y_test, smooth=False))
+everywhere = metrics.perplexity(tree.label_proba(X_test, y_test))
+print(
+    f"perplexity {covered.value:.1f} of the {100 * covered.coverage:.0f} % covered rows, "
+    f"{everywhere.value:.1f} of all"
+)
+
+# %%
+# What is deployed is the tree alone.
+
+frozen = tree.freeze()
+print(f"the layer to deploy: {frozen.nbytes / 1e6:.2f} MB")
+print(f"next word: {frozen.predict_one(X_test[0])}")

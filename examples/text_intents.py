@@ -1,10 +1,16 @@
-"""Requests to a bank: 120 intents from generated texts, on sparse tf-idf rows.
-
-Run it with ``python examples/text_intents.py``.
 """
+Many intents, on rows of your own
+=================================
+
+Requests to a bank: 120 intents from generated texts, as sparse tf-idf rows of scikit-learn.
+"""
+
+# %%
+# An intent is an action and a thing; both have several names.
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import train_test_split
@@ -55,41 +61,50 @@ def requests(n_each: int, seed: int = 0) -> tuple[list[str], list[str]]:
     return texts, intents
 
 
-def main() -> None:
-    texts, intents = requests(n_each=30)
-    train, test, y_train, y_test = train_test_split(
-        texts, intents, test_size=0.25, stratify=intents, random_state=0
-    )
-    tfidf = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, dtype=np.float32)
-    X_train, X_test = tfidf.fit_transform(train), tfidf.transform(test)
+texts, intents = requests(n_each=30)
+train, test, y_train, y_test = train_test_split(
+    texts, intents, test_size=0.25, stratify=intents, random_state=0
+)
+tfidf = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, dtype=np.float32)
+X_train, X_test = tfidf.fit_transform(train), tfidf.transform(test)
 
-    clf = SoftmaxTreeClassifier(absent="zero_one", random_state=0, verbose=1)
-    clf.fit(X_train, y_train)
-    labels, _ = clf.predict_topk(X_test, k=5)
-    shape = metrics.summarize(clf.tree_)
-    print(f"{len(train)} texts, {X_train.shape[1]} features, {clf.classes_.size} intents")
-    print(
-        f"test error {100 * (1 - clf.score(X_test, y_test)):.1f} %, "
-        f"top-5 error {100 * metrics.top_k_error(y_test, labels):.1f} %"
-    )
-    print(
-        f"depth {shape.depth}, {shape.n_leaves} leaves of {shape.mean_leaf_classes:.1f} intents; "
-        f"{clf.mean_flops(X_test):.0f} multiplications a prediction"
-    )
-    print(f"{100 * clf.coverage_:.1f} % of the training texts have their intent in their leaf")
+# %%
+# A tree of fixed depth. A prediction looks at some of the words of one path and one leaf.
 
-    asked = ["lock my visa please", "which mortgage is the best", "need a new pin from abroad"]
-    top, top_p = clf.predict_topk(tfidf.transform(asked), k=3)
-    for text, answers, probabilities in zip(asked, top, top_p, strict=True):
-        best = (f"{a} {100 * p:.0f} %" for a, p in zip(answers, probabilities, strict=True))
-        print(f"{text!r}: {', '.join(best)}")
+clf = SoftmaxTreeClassifier(absent="zero_one", random_state=0).fit(X_train, y_train)
+labels, _ = clf.predict_topk(X_test, k=5)
+shape = metrics.summarize(clf.tree_)
+print(f"{len(train)} texts, {X_train.shape[1]} features, {clf.classes_.size} intents")
+print(
+    f"test error {100 * (1 - clf.score(X_test, y_test)):.1f} %, "
+    f"top-5 error {100 * metrics.top_k_error(y_test, labels):.1f} %"
+)
+print(
+    f"depth {shape.depth}, {shape.n_leaves} leaves of {shape.mean_leaf_classes:.1f} intents; "
+    f"{clf.mean_flops(X_test):.0f} multiplications a prediction"
+)
+print(f"{100 * clf.coverage_:.1f} % of the training texts have their intent in their leaf")
 
-    words = tfidf.get_feature_names_out()
-    root = clf.tree_.router(0)
-    order = np.argsort(root.weights)
-    for side, extreme in (("left", order[:6]), ("right", order[:-7:-1])):
-        print(f"the root sends {side}: {', '.join(words[root.features[extreme]])}")
+# %%
+# New texts:
 
+asked = ["lock my visa please", "which mortgage is the best", "need a new pin from abroad"]
+top, top_p = clf.predict_topk(tfidf.transform(asked), k=3)
+for text, answers, probabilities in zip(asked, top, top_p, strict=True):
+    best = (f"{a} {100 * p:.0f} %" for a, p in zip(answers, probabilities, strict=True))
+    print(f"{text!r}: {', '.join(best)}")
 
-if __name__ == "__main__":
-    main()
+# %%
+# The root asks for words of actions. Negative weights send a text left, positive ones right.
+
+words = tfidf.get_feature_names_out()
+root = clf.tree_.router(0)
+order = np.argsort(root.weights)
+extreme = np.concatenate([order[:8], order[-8:]])
+
+figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
+colours = np.where(root.weights[extreme] < 0, "tab:blue", "tab:orange")
+ax.barh(words[root.features[extreme]], root.weights[extreme], color=colours)
+ax.set(xlabel="weight at the root: left below 0, right above")
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()

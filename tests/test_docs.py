@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot
 
 from benchmarks import _report
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
@@ -18,7 +19,11 @@ from thinleaf.estimators._base import tao_classifier as tao
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-PAGES += sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))
+PAGES += sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "docs").rglob("*.md")
+    if "generated" not in path.parts
+)
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
@@ -39,6 +44,10 @@ def read(page: str) -> str:
         "docs/data.md",
         "docs/explain.md",
         "docs/explorer.md",
+        "docs/index.md",
+        "docs/quickstart/language_model.md",
+        "docs/quickstart/numbers.md",
+        "docs/quickstart/stream.md",
         "docs/text.md",
         "docs/text_features.md",
     ],
@@ -68,10 +77,13 @@ def beginnings(lines: str) -> list[str]:
     return [line.partition(":")[0] for line in lines.splitlines()]
 
 
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
     runpy.run_path(str(ROOT / "examples" / example), run_name="__main__")
+    pyplot.close("all")
     assert "test error" in capsys.readouterr().out
 
 
@@ -100,9 +112,10 @@ NAMED_FILE = re.compile(r"`((?:[\w.]+/)*[\w.]+\.(?:py|md|toml|yaml)|(?:[\w.]+/)+
 def test_files_that_are_named_exist(page):
     """Such as ``tao/sweep.py``: a file or a folder of the project whose path ends so."""
     tops = ("benchmarks", "docs", "examples", "src", "tests")
-    files = [path for top in tops for path in (ROOT / top).rglob("*") if path.name != "__pycache__"]
+    files = [path for top in tops for path in ((ROOT / top), *(ROOT / top).rglob("*"))]
+    files = [path for path in files if not {"__pycache__", "generated"} & set(path.parts)]
     ends = "\n".join(f"/{path.relative_to(ROOT)}{'/' * path.is_dir()}" for path in files)
-    ends += "".join(f"\n/{path.name}" for path in ROOT.iterdir()) + "\n/benchmarks/\n/tests/\n"
+    ends += "".join(f"\n/{path.name}" for path in ROOT.iterdir()) + "\n"
     for name in NAMED_FILE.findall(read(page)):
         assert f"/{name}\n" in ends, name
 

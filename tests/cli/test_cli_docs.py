@@ -91,7 +91,17 @@ def test_the_options_are_those_of_the_code(verb):
     assert option_table(verb) in section
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "docs/data.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "docs/cli.md",
+        "docs/data.md",
+        "docs/quickstart/cluster.md",
+        "docs/quickstart/index.md",
+        "docs/quickstart/text.md",
+    ],
+)
 def test_options_that_are_named_exist(page):
     """Of each command in the text, in its line of code."""
     known = {verb: set(re.findall(r"--?[a-z][a-z-]*", option_table(verb))) for verb in VERBS}

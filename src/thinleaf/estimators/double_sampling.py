@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +14,7 @@ from thinleaf._dtypes import AccumArray
 from thinleaf.baselines.double_sampling import Scorer, draw_pairs, fit_weights, joint_map
 from thinleaf.baselines.scoring import ScoringPredictor
 from thinleaf.estimators._base.classifier import SparseInputClassifier
+from thinleaf.estimators._base.documented import Documented
 from thinleaf.estimators._base.one_leaf import SOLVING
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.training_rows import read_training, warn_unsolved
@@ -23,7 +23,7 @@ from thinleaf.softmaxtree.objective import Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
 
 
-class DoubleSamplingClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc]
+class DoubleSamplingClassifier(SparseInputClassifier, Documented):
     """(π, κ)-DS: one binary classifier over few features of a row and a class together.
 
     Training is fast for any number of classes, and rare classes count as much as frequent ones. The

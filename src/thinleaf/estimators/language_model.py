@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -28,6 +27,7 @@ from thinleaf._dtypes import (
 )
 from thinleaf.arrays.checks import check_top_k
 from thinleaf.estimators._base.classifier import all_or_nothing
+from thinleaf.estimators._base.documented import Documented
 from thinleaf.estimators._base.label_tree_files import save_language_model
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.labeltree import fixed_trees as kinds
@@ -45,7 +45,7 @@ _TEST_BATCH = 256
 _PROTOTYPE_DIM = 50
 
 
-class LabelTreeLanguageModel(BaseEstimator):  # type: ignore[misc]
+class LabelTreeLanguageModel(Documented):
     """Which word follows the T words before it: a log-bilinear model over a label tree.
 
     A context is Σ_k R_k U_w(t-k), with a matrix for each place and an embedding for each word. The

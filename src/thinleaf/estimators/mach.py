@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +16,7 @@ from thinleaf.arrays.rows import mean_square_norm
 from thinleaf.baselines.mach import Mach, Merge, as_probabilities, draw_buckets
 from thinleaf.baselines.scoring import ScoringPredictor
 from thinleaf.estimators._base.classifier import SparseInputClassifier
+from thinleaf.estimators._base.documented import Documented
 from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.one_leaf import CLASS_WEIGHT, SOLVING, penalty_of
 from thinleaf.estimators._base.seeds import seed_sequence
@@ -29,7 +29,7 @@ _FLOOR = 1e-3
 """No class has less than this share of what all would have if they had the same probability."""
 
 
-class MACHClassifier(SparseInputClassifier, BaseEstimator):  # type: ignore[misc]
+class MACHClassifier(SparseInputClassifier, Documented):
     """R softmaxes over B buckets of classes, merged as in a count-min sketch.
 
     A model of K classes has R·B outputs instead of K: smaller and faster to train where K is large.

@@ -48,7 +48,7 @@ def plot_training(
 
     Parameters
     ----------
-    models : model, history_, or dict of them by label
+    models : model, ``history_``, or dict of them by label
         Adaptive trees and trees of fixed structure may be mixed.
     ax : Axes, optional
         By default, those of a new figure.
@@ -174,7 +174,7 @@ def plot_growth(
 
     Parameters
     ----------
-    models : model, history_, or dict of them by label
+    models : model, ``history_``, or dict of them by label
         Of adaptive trees, such as some of different α₀ and α.
     axes : sequence of three Axes, optional
         By default, those of a new figure.

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from thinleaf._dtypes import AnyArray
 from thinleaf._version import __version__
 from thinleaf.arrays.files import ModelFileError, file_format
+from thinleaf.estimators._base.documented import Documented
 from thinleaf.model.file_parts import LABEL_TREE_FORMAT, Section
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.model_file import load
@@ -27,7 +28,7 @@ _NESTED = ("estimator", "model")
 """Parameters that are estimators themselves."""
 
 
-class Storable(BaseEstimator):  # type: ignore[misc]
+class Storable(Documented):
     """An estimator that can be frozen and saved."""
 
     @classmethod
