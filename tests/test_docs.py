@@ -50,6 +50,7 @@ def read(page: str) -> str:
         "docs/quickstart/stream.md",
         "docs/text.md",
         "docs/text_features.md",
+        "docs/updates.md",
     ],
 )
 def test_code_blocks_run_in_order(page, tmp_path, monkeypatch, capsys):

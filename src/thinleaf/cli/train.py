@@ -12,6 +12,7 @@ from thinleaf.cli import _options as options
 from thinleaf.cli._auto import auto_settings, deploy_with, summary_of
 from thinleaf.cli._auto import dry_run as cost_of
 from thinleaf.cli._checks import check_between, check_inputs, check_jobs, check_output
+from thinleaf.cli._continue import check_given, continue_training
 from thinleaf.cli._data import name_of, prepare_rows, read_all
 from thinleaf.cli._estimator import given_executor, given_parameters, make_estimator
 from thinleaf.cli._label_tree import check_options, take_ngrams
@@ -35,6 +36,7 @@ _TEXT, _FILE, _TREE, _BUDGET = "Texts", "Data file", "Tree", "Budget"
 
 
 def train(
+    context: typer.Context,
     data: options.DataFile,
     output: Annotated[
         str | None,
@@ -49,6 +51,15 @@ def train(
             "Tree, LOMTree, one-against-all; or label tree. auto is --auto."
         ),
     ] = "ast",
+    continue_: Annotated[
+        str | None,
+        typer.Option(
+            "--continue",
+            metavar="MODEL",
+            help="Go on with a model file that was written with --trainable: it learns the rows, "
+            "also of new labels, and -o names the file that it becomes. MODEL stays as it is.",
+        ),
+    ] = None,
     auto: Annotated[
         bool,
         typer.Option(
@@ -323,6 +334,14 @@ def train(
 ) -> None:
     """Train a tree on a labelled file, and write a model file that predict, evaluate etc. take."""
     out = Output(json, quiet)
+    if continue_ is not None:
+        check_given(context)
+        continue_training(
+            continue_, data, output, out, jobs=jobs, encoder=encoder, on_error=on_error,
+            format=None if format == "auto" else format, text_column=text_column or None,
+            label_column=label_column, header=header,
+        )  # fmt: skip
+        return
     settings = {
         "contraction": contraction,
         "max_rounds": max_rounds,

@@ -59,7 +59,7 @@ _SPARSE_REFITS, _DENSE_REFITS = 1, 4
 """Sweeps of the last fit, to all rows, of a tree that has grown."""
 
 _L1 = 0.01
-_FOUND = ("_found", "beam_", "leaf_loss_", "leaf_strength_", "temperature_")
+_FOUND = ("_found", "beam_", "leaf_loss_", "leaf_strength_", "sharpness_", "temperature_")
 """What only trees that decide by held-out rows have."""
 
 _SPARSE_SHALLOW, _DENSE_SHALLOW = 2, 1
@@ -76,6 +76,7 @@ _NOT_SHAPING = _LIMITS | {
     "class_weight",
     "epsilon",
     "executor",
+    "keep_rows",
     "n_jobs",
     "random_state",
     "small_weights",
@@ -189,7 +190,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     beam : int or "auto"
         How many paths a row takes in prediction; 1 is the papers' single path. ``"auto"`` is
         ``beam_`` at ``temperature_``.
-    zero_probability, epsilon, class_weight, random_state, n_jobs, executor
+    zero_probability, epsilon, keep_rows, class_weight, random_state, n_jobs, executor
         As in :class:`SoftmaxTreeClassifier`.
     checkpoint : path, optional
         A file that is replaced after each sweep over the whole tree. If it exists when ``fit`` is
@@ -224,7 +225,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         penalty of leaves is given.
     n_iter_ : int
         Rounds of growth done; at least 1, as scikit-learn wants it.
-    coverage_, backoff_, epsilon_, n_features_in_, feature_names_in_
+    coverage_, backoff_, epsilon_, memory_, update_, n_features_in_, feature_names_in_
         As in :class:`SoftmaxTreeClassifier`.
 
     Notes
@@ -307,6 +308,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         beam: int | Literal["auto"] = 1,
         zero_probability: str = "backoff",
         epsilon: float | None = None,
+        keep_rows: int | Literal["auto"] = "auto",
         class_weight: Any = None,
         checkpoint: str | PathLike[str] | None = None,
         random_state: Any = None,
@@ -331,6 +333,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             patience=patience,
             zero_probability=zero_probability,
             epsilon=epsilon,
+            keep_rows=keep_rows,
             class_weight=class_weight,
             random_state=random_state,
             n_jobs=n_jobs,
@@ -439,6 +442,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
                     self._watch.judged = judged
         self._found = recipe
         self.leaf_loss_, self.leaf_strength_ = recipe.kind.loss, recipe.kind.strength
+        self.sharpness_ = recipe.sharpness
         self.beam_, self.temperature_ = recipe.trust.beam, recipe.trust.temperature
         epsilon = self.epsilon
         if self.zero_probability == "epsilon" and epsilon is None:
@@ -502,6 +506,16 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             solve_leaf=solve_hinge if margins else solve_softmax,
             solve_router=solve_hinge_router if margins and own_routers else solve_logistic,
         )
+
+    def _settings_for_update(self, data: TrainingData) -> tuple[Settings, float]:
+        if not hasattr(self, "leaf_loss_"):
+            return super()._settings_for_update(data)
+        kind = LeafKind(self.leaf_loss_, self.leaf_strength_)
+        settings = self._settings_of(data, kind, np.empty(0, INDEX))
+        if settings.spread is not None and hasattr(self, "feature_spread_"):
+            spread = np.where(self.feature_spread_ > 0.0, self.feature_spread_, 1.0)
+            settings = replace(settings, spread=spread)
+        return settings, float(getattr(self, "sharpness_", 1.0))
 
     def _grow(
         self,

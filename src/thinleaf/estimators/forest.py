@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
@@ -17,8 +17,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, AccumArray, AnyArray, BoolArray, IndexArray
 from thinleaf.arrays.checks import as_weights, class_ids, is_whole
+from thinleaf.arrays.rows import as_rows
 from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.out_of_bag import Votes, WeightedRows
 from thinleaf.estimators._base.progress import TreeLines
@@ -33,7 +34,7 @@ from thinleaf.estimators._base.storable import (
 )
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
 from thinleaf.estimators._base.training_rows import checked_training
-from thinleaf.estimators._base.tree_classifier import BaseFrozenClassifier
+from thinleaf.estimators._base.updating import UpdatingClassifier
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.softmax_tree import SoftmaxTreeClassifier
 from thinleaf.execution import ExecutorChoice, executor_for
@@ -44,7 +45,9 @@ from thinleaf.model.probability import Outside
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.adapt import Recipe
 from thinleaf.softmaxtree.growth.initial_tree import node_seed
+from thinleaf.softmaxtree.growth.memory import Memory
 from thinleaf.softmaxtree.growth.trial import LeafKind
+from thinleaf.softmaxtree.tao import TrainingData, canonical
 
 _FITTED: Types = {
     "n_features_in_": (int,), "sparse_input_": (bool,), "history_": (list,), "drawn_from_": (dict,)
@@ -54,7 +57,7 @@ _ROWS, _FEATURES, _HELD = 2, 3, 4
 """What is drawn from a tree's seed beside the tree: each has a seed of its own."""
 
 
-class SoftmaxForestClassifier(BaseFrozenClassifier):
+class SoftmaxForestClassifier(UpdatingClassifier):
     """Softmax trees that differ, their probabilities averaged.
 
     Parameters
@@ -197,6 +200,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         if votes is not None:
             for tree in trees:
                 votes.add(tree, self._unseen(tree.random_state, rows))
+        trees_before = bool(trees)
         interrupted = self._grow(trees, seeds, rows, votes, classes)
         if self.patience is not None and votes is not None:
             trees = trees[: votes.best]
@@ -206,9 +210,32 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         self.estimators_ = trees
         self.history_ = [] if votes is None else votes.history
         self._trained_with = training_summary(self)
+        self.__dict__.pop("update_", None)
+        if not trees_before:
+            self._remember(rows, classes.size)
         self._find_oob_error()
         if interrupted:
             warnings.warn(f"interrupted: {len(trees)} tree(s) are kept", stacklevel=4)
+
+    def _remember(self, rows: WeightedRows, n_classes: int) -> None:
+        """Keep some rows of each class, once for all trees."""
+        self.__dict__.pop("memory_", None)
+        most, used = self._base().keep_rows, rows.weight > 0.0
+        if most != 0:
+            data = TrainingData(as_rows(rows.X[used]), rows.y[used], rows.weight[used], n_classes)
+            self.memory_ = Memory.of(canonical(data), most)
+
+    def _members(self) -> Sequence[BaseTaoClassifier]:
+        return self.estimators_
+
+    def _take_members(self, members: list[BaseTaoClassifier]) -> None:
+        self.estimators_ = members
+
+    def _columns_of(self, member: BaseTaoClassifier) -> BoolArray | None:
+        if self.max_features == 1.0 or not hasattr(member, "feature_spread_"):
+            return None
+        columns: BoolArray = member.feature_spread_ > 0.0
+        return columns
 
     def _check_drawn(self, drawn_from: dict[str, Any]) -> None:
         """Refuse to look at errors of trees that may have been trained on the rows."""
@@ -315,7 +342,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
         self, rows: WeightedRows, classes: AnyArray, like: _Like | None, seed: int
     ) -> BaseTaoClassifier:
         """Return a tree that is trained on its share of rows and features, like the first one."""
-        tree: BaseTaoClassifier = clone(self._base()).set_params(random_state=seed)
+        tree: BaseTaoClassifier = clone(self._base()).set_params(random_state=seed, keep_rows=0)
         if isinstance(tree, AdaptiveSoftmaxTreeClassifier) and like is not None:
             tree._recipe, tree._known_kind = like
         if isinstance(tree.class_weight, dict):
@@ -426,6 +453,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             arrays |= {f"{i}.{name}": array for name, array in own.items()}
             values = {name: plain(value) for name, value in fitted.items()}
             trees.append(described(tree) | {"fitted": values})
+        arrays |= self._memory_arrays()
         return arrays, {name: getattr(self, name) for name in _FITTED} | {"trees": trees}
 
     def _restore(
@@ -453,6 +481,7 @@ class SoftmaxForestClassifier(BaseFrozenClassifier):
             own = {n[len(prefix) :]: a for n, a in arrays.items() if n.startswith(prefix)}
             tree._restore(own, description["fitted"], model)
             self.estimators_.append(tree)
+        self._restore_memory(arrays, model)
         self._find_oob_error()
 
 

@@ -94,6 +94,10 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         each, renormalised; or zero.
     epsilon : float, optional
         For ``zero_probability="epsilon"``. By default it is tuned on the validation part.
+    keep_rows : int or "auto"
+        Rows of each class to remember, so that :meth:`update` does not make the model forget them;
+        0 is none. ``"auto"`` is as many as are a million values together, and 4 at least. They are
+        in ``memory_``, and in files that are saved with ``trainable=True``.
     class_weight : dict or "balanced", optional
     warm_start : bool
         Go on from the tree of the previous fit instead of an initial tree.
@@ -126,6 +130,10 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         Share of training weight whose class is in the leaf that the row reaches.
     backoff_ : Backoff or None
     epsilon_ : float
+    memory_ : Memory
+        Rows that are remembered.
+    update_ : UpdateReport
+        What the last update has changed.
     n_features_in_ : int
     feature_names_in_ : ndarray, if X had feature names
 
@@ -172,6 +180,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         patience: int = 10,
         zero_probability: str = "backoff",
         epsilon: float | None = None,
+        keep_rows: int | Literal["auto"] = "auto",
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -196,6 +205,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
             patience=patience,
             zero_probability=zero_probability,
             epsilon=epsilon,
+            keep_rows=keep_rows,
             class_weight=class_weight,
             random_state=random_state,
             n_jobs=n_jobs,

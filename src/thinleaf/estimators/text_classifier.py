@@ -31,6 +31,7 @@ from thinleaf.estimators._base.label_tree_files import classifier_of
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.storable import Trainable, build, described, plain
 from thinleaf.estimators._base.training_rows import check_labels, check_one_type
+from thinleaf.estimators._base.updating import UpdateReport
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.auto_tree import AutoTreeClassifier
 from thinleaf.estimators.label_tree import LabelTreeClassifier
@@ -276,6 +277,64 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         self.model_, self.input_, self.classes_ = model, made, model.classes_
         self.rejection_, self._no_rejection = None, _CHANGED
         return self
+
+    @available_if(_of_model("update"))  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def update(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Learn more texts, also of classes that are new, without those of the fit.
+
+        Terms that two or more of the texts have (``min_df``) and that are new become features;
+        others keep their weights. What is learned of them is what softmax trees and forests learn:
+        see :meth:`AdaptiveSoftmaxTreeClassifier.update`. When not to answer stays as it was found:
+        :meth:`fit_rejection` finds it anew.
+
+        Parameters
+        ----------
+        X : sequence of str, or table
+        y : array-like of shape (n_texts,)
+            Labels, known ones or new ones.
+        sample_weight : array-like of shape (n_texts,), optional
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        assert self.input_ is not None  # it is None of a label tree alone
+        samples = self._samples(X)
+        labels = _labels(y, n_samples(samples))
+        made, moved = self.input_.extended(samples)
+        model = self.model_._widened(moved, made.n_features)
+        model.update(as_matrix(made.rows(samples, self._n_threads)), labels, sample_weight)
+        self.model_, self.input_, self.classes_ = model, made, model.classes_
+        return self
+
+    @available_if(_of_model("forget"))  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def forget(self, label: Any) -> Self:
+        """Remove a class: it is never answered again, and its texts are no longer remembered.
+
+        Parameters
+        ----------
+        label : one of ``classes_``
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        model = copy.copy(self.model_)
+        model.forget(label)
+        self.model_, self.classes_ = model, model.classes_
+        return self
+
+    @property
+    def update_(self) -> UpdateReport:
+        """What the last update has changed."""
+        if not hasattr(self, "model_"):
+            raise AttributeError("there is no update before fit")
+        report: UpdateReport = self.model_.update_
+        return report
 
     def fit_rejection(self, X: Any, y: npt.ArrayLike) -> Self:
         """Find out when not to answer, by labelled texts that the model has not learned.
@@ -532,18 +591,19 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
     def _for_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         features = parameters["features"]
         if isinstance(features, TextFeatures):
-            features = {"text_features": {name: getattr(features, name) for name in _SETTINGS}}
-            features["text_features"]["ngram_range"] = list(parameters["features"].ngram_range)
+            settings = {name: getattr(features, name) for name in _SETTINGS}
+            lists = {name: list(settings[name]) for name in ("ngram_range", "char_range")}
+            features = {"text_features": settings | lists}
         elif not isinstance(features, str):
             features = {"encoder": True}
-        lists: dict[str, Any] = {
+        columns: dict[str, Any] = {
             name: list(parameters[name])
             for name in ("text_columns", "numeric_columns")
             if isinstance(parameters[name], tuple)
         }
         if isinstance(parameters["model"], LabelTreeClassifier):
-            lists["model"] = None  # what the file of a label tree says itself
-        return parameters | {"features": features} | lists
+            columns["model"] = None  # what the file of a label tree says itself
+        return parameters | {"features": features} | columns
 
     @classmethod
     def _from_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:

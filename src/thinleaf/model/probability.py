@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, OFFSET, AccumArray, AnyArray, IndexArray, OffsetArray
-from thinleaf.arrays.ragged import offsets
+from thinleaf.arrays.ragged import offsets, ranges
 from thinleaf.model.routing import Reach
 from thinleaf.model.tree import Nodes, Tree
 
@@ -98,6 +98,70 @@ class Backoff:
         q[tree.classes_of(node)] = 0.0
         total = q.sum()
         return q / total if total > 0.0 else q
+
+    def with_classes(self, new_id: IndexArray, n_classes: int) -> Backoff:
+        """Return the back-off with class ``new_id[i]`` in place of class i; -1 is forgotten.
+
+        Classes that are new are as rare as the rarest that is known.
+        """
+        prior = np.full(n_classes, self.prior.min(), dtype=ACCUM)
+        prior[new_id[new_id >= 0]] = self.prior[new_id >= 0]
+        ids = new_id[self.ids]
+        kept = ids >= 0
+        ptr = np.concatenate([[0], np.cumsum(kept)])[self.ptr].astype(OFFSET)
+        return Backoff(
+            self.mass, ptr, ids[kept].astype(INDEX), self.counts[kept],
+            prior / prior.sum(),
+        )  # fmt: skip
+
+    def with_rows(
+        self, tree: Tree, reach: Reach, y: IndexArray, weight: AccumArray, before: AccumArray
+    ) -> Backoff:
+        """Return the back-off after a tree, whose leaves may have more classes, has learned rows.
+
+        Rows that were learned do not say how often others will be outside, so masses only rise: by
+        the rows whose classes are outside all the same.
+
+        Parameters
+        ----------
+        tree : Tree
+        reach : Reach
+            Of the rows.
+        y, weight : ndarray of shape (n_rows,)
+        before : ndarray of shape (n_nodes,)
+            Weight of the rows that had reached each node before.
+        """
+        n_classes = self.prior.size
+        frequencies = np.maximum(self.prior * (before[0] + 0.5 * n_classes) - 0.5, 0.0)
+        frequencies += np.bincount(y, weights=weight, minlength=n_classes) + 0.5
+        mass, sizes = self.mass.copy(), np.diff(self.ptr)
+        ids, counts = [], []
+        for node in np.flatnonzero(tree.is_leaf).tolist():
+            at, rows = slice(self.ptr[node], self.ptr[node + 1]), reach.of(node)
+            if rows.size == 0:
+                ids.append(self.ids[at])
+                counts.append(self.counts[at])
+                continue
+            seen, inverse = np.unique(np.concatenate([self.ids[at], y[rows]]), return_inverse=True)
+            added = np.concatenate([self.counts[at], weight[rows]])
+            held = np.bincount(inverse, weights=added, minlength=seen.size)
+            outside = ~np.isin(seen, tree.classes_of(node))
+            new_outside = weight[rows][~np.isin(y[rows], tree.classes_of(node))].sum()
+            mass[node] += new_outside / (before[node] + weight[rows].sum() + 1.0)
+            sizes[node] = np.count_nonzero(outside)
+            ids.append(seen[outside])
+            counts.append(held[outside])
+        backoff = Backoff(
+            np.minimum(mass, 0.999), offsets(sizes), np.concatenate(ids).astype(INDEX),
+            np.concatenate(counts).astype(ACCUM), frequencies / frequencies.sum(),
+        )  # fmt: skip
+        return backoff.capped(tree)
+
+    def of_nodes(self, kept: IndexArray) -> Backoff:
+        """Return the back-off of some nodes, in the order given."""
+        sizes = np.diff(self.ptr)[kept]
+        at = ranges(self.ptr[kept], sizes)
+        return Backoff(self.mass[kept], offsets(sizes), self.ids[at], self.counts[at], self.prior)
 
     def capped(self, tree: Nodes, scale: float = 1.0) -> Backoff:
         """Scale the masses, as far as the leaf's top class stays the most probable of all.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, PARAM, AccumArray, AnyArray
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.checks import require
 from thinleaf.arrays.files import typed
 from thinleaf.arrays.rows import CSR, Rows, as_matrix, as_rows
@@ -133,6 +133,18 @@ class Columns(Input):
         """Return the same columns, learned from another table."""
         parts = iter(self.texts.values())
         return Columns.fit(X, list(self.texts), self.numeric, lambda c: next(parts).fitted_to(c))
+
+    def extended(self, X: Any) -> tuple[Columns, IndexArray]:
+        """Return the same columns with new terms of their texts, and where old features are."""
+        table = Table(X if is_table(X) else {next(iter(self.texts)): X}, list(self.texts))
+        texts, moved, begin = {}, [], 0
+        for name, part in self.texts.items():
+            texts[name], own = part.extended(table.texts(name))
+            moved.append(own + INDEX(begin))
+            begin += texts[name].n_features
+        moved.append(INDEX(begin) + np.arange(len(self.numeric), dtype=INDEX))
+        out = Columns(texts, self.numeric, self.mean, self.scale)
+        return out, np.concatenate(moved).astype(INDEX)
 
     def nonsense(self, X: Any, rng: np.random.Generator) -> dict[str, Any]:
         """Return a table of random words, and of numbers that do not belong to them."""

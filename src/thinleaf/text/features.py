@@ -9,7 +9,9 @@ built from it. Files themselves are for ``persist``.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, get_args
 
@@ -19,7 +21,7 @@ from thinleaf._dtypes import INDEX, AnyArray, IndexArray, ParamArray
 from thinleaf.arrays.checks import is_whole
 from thinleaf.text.encoding import all_encoded
 from thinleaf.text.reader import Reader
-from thinleaf.text.vocabulary import Vocabulary, check_arrays, checked, learn
+from thinleaf.text.vocabulary import Vocabulary, check_arrays, checked, idf_among, learn
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -139,6 +141,56 @@ class TextFeatures:
             words = self._learn(documents, is_chars=False)
             self._set(words + self._learn(documents, is_chars=True))
         return self
+
+    def extended(self, texts: Iterable[str]) -> tuple[TextFeatures, IndexArray]:
+        """Return features that also have the frequent terms of more texts, and where old ones are.
+
+        Terms that are known keep their inverse document frequencies, so rows of texts without new
+        terms keep their values. ``max_features`` limits what is new alone.
+
+        Parameters
+        ----------
+        texts : iterable of str
+
+        Returns
+        -------
+        features : TextFeatures
+            This one if there is nothing new, as there never is of kind "hashing".
+        moved : ndarray of shape (n_features,)
+            The number that each old feature has there; ascending.
+        """
+        same = np.arange(self.n_features, dtype=INDEX)
+        documents = as_documents(texts)
+        if self.kind == "hashing" or not documents:
+            return self, same
+        old = self._vocabulary or self._fail()
+        kinds = {"tfidf": (False,), "chars": (True,), "both": (False, True)}[self.kind]
+        added = [self._unknown(old, documents, is_chars=is_chars) for is_chars in kinds]
+        if all(part is None for part in added):
+            return self, same
+        parts = []
+        for is_chars, part in zip(kinds, added, strict=True):
+            known = old.blocks()[is_chars]
+            parts.append(known if part is None else known + part)
+        joined = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        n_words = 0 if self.kind == "chars" else parts[0].n_terms
+        out = copy.copy(self)
+        out._set(replace(joined, n_words=n_words))
+        shift = n_words - old.n_words
+        return out, np.where(same < old.n_words, same, same + shift).astype(INDEX)
+
+    def _unknown(
+        self, old: Vocabulary, documents: list[str], *, is_chars: bool
+    ) -> Vocabulary | None:
+        """Return the frequent terms of texts that are not known, or None if there are none."""
+        try:
+            found = self._learn(documents, is_chars=is_chars)
+        except ValueError:  # no term is frequent
+            return None
+        new = old.unknown(found, is_chars=is_chars)
+        if new.n_terms == 0:
+            return None
+        return replace(new, idf=idf_among(new.idf, len(documents), old.idf, self.min_df))
 
     def fit_transform(self, texts: Iterable[str], n_jobs: int = 1) -> sp.csr_matrix:
         """Learn terms of texts, and return their rows, as :meth:`fit` and :meth:`transform` do."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from thinleaf._dtypes import AnyArray
+from thinleaf._dtypes import INDEX, AnyArray, IndexArray
 from thinleaf.arrays.checks import require
 from thinleaf.arrays.files import ModelFileError
 from thinleaf.arrays.rows import CSR, Rows
@@ -51,6 +51,13 @@ class Input(ABC):
     @abstractmethod
     def fitted_to(self, X: Any) -> Input:
         """Return the same kind of input, learned from other samples."""
+
+    def extended(self, X: Any) -> tuple[Input, IndexArray]:
+        """Return the same input with the features of more samples, and where old ones are.
+
+        Old features keep their meaning and their order. What learns nothing stays as it is.
+        """
+        return self, np.arange(self.n_features, dtype=INDEX)
 
     @abstractmethod
     def nonsense(self, X: Any, rng: np.random.Generator) -> Any:
@@ -114,6 +121,11 @@ class Texts(Input):
     def fitted_to(self, X: Any) -> Texts:
         """Return the same features, learned from other texts."""
         return Texts(copy.copy(self.features).fit(text_list(X)))
+
+    def extended(self, X: Any) -> tuple[Texts, IndexArray]:
+        """Return the same features and new terms of more texts, and where old ones are."""
+        features, moved = self.features.extended(text_list(X))
+        return (self if features is self.features else Texts(features)), moved
 
     def nonsense(self, X: Any, rng: np.random.Generator) -> list[str]:
         """Return texts of random words."""

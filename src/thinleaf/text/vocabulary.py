@@ -6,7 +6,7 @@ Terms stand in UTF-8 one after the other, those of words before those of charact
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
@@ -73,6 +73,25 @@ class Vocabulary:
             self.n_words,
         )
 
+    def taken(self, chosen: AnyArray) -> Vocabulary:
+        """Return some of the terms, in the order given; all of them are words, or none."""
+        term_bytes, term_ptr = _taken(self.term_bytes, self.term_ptr, chosen)
+        n_words = chosen.size if self.n_words else 0
+        return Vocabulary(term_bytes, term_ptr, self.idf[chosen], n_words)
+
+    def unknown(self, other: Vocabulary, *, is_chars: bool) -> Vocabulary:
+        """Return the terms of words, or of characters, of another one that this one lacks."""
+        terms = self.terms[self.n_words :] if is_chars else self.terms[: self.n_words]
+        known = set(terms)
+        lacking = [i for i, term in enumerate(other.terms) if term not in known]
+        return other.taken(np.array(lacking, dtype=np.int64))
+
+    def blocks(self) -> tuple[Vocabulary, Vocabulary]:
+        """Return words and characters apart."""
+        chosen = np.arange(self.n_terms)
+        words, chars = chosen[: self.n_words], chosen[self.n_words :]
+        return self.taken(words), replace(self, n_words=0).taken(chars)
+
     def to_arrays(self) -> dict[str, AnyArray]:
         """Return copies of the arrays."""
         return {name: getattr(self, name).copy() for name in ARRAYS}
@@ -131,6 +150,28 @@ def learn(
     term_bytes, term_ptr = _taken(pool, pool_ptr, kept)
     n_words = 0 if is_chars else kept.size
     return Vocabulary(term_bytes, term_ptr, _idf(n_with[kept], n_texts), n_words)
+
+
+def idf_among(own: ParamArray, n_own: int, known: ParamArray, min_df: int) -> ParamArray:
+    """Return the inverse document frequencies of terms among all texts, old and new.
+
+    How many old texts there were is not kept: a term of ``min_df`` texts, which most vocabularies
+    have, says it.
+
+    Parameters
+    ----------
+    own : ndarray
+        Of the terms, among the new texts alone.
+    n_own : int
+        How many texts these are.
+    known : ndarray
+        Of the old terms, among the old texts.
+    min_df : int
+        In how many texts a term must be.
+    """
+    n_with = np.round((n_own + 1) / np.exp(own.astype(np.float64) - 1.0)) - 1.0
+    n_old = (min_df + 1) * np.exp(float(known.max(initial=1.0)) - 1.0) - 1.0
+    return _idf(n_with, n_own + round(n_old))
 
 
 def _idf(n_with: AnyArray, n_texts: int) -> ParamArray:

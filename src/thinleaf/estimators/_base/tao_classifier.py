@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
@@ -10,19 +10,22 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from thinleaf._dtypes import AccumArray, AnyArray, IndexArray
+from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.rows import CSR, mean_square_norm
 from thinleaf.estimators._base.executors import EXECUTORS
 from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators._base.training_rows import read_training
 from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
+from thinleaf.estimators._base.updating import UpdatingClassifier
 from thinleaf.execution import ExecutorChoice
+from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.importance import feature_spread
 from thinleaf.model.probability import Backoff, tune_epsilon
 from thinleaf.model.routing import Reach, leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
 from thinleaf.softmaxtree.growth.initial_tree import Init, Way
+from thinleaf.softmaxtree.growth.memory import Memory
 from thinleaf.softmaxtree.objective import Absent, Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.tao import Settings, TrainingData
@@ -34,7 +37,7 @@ ROUTER_RIDGE = 0.1
 LEAF_RIDGE = 0.005
 
 
-class BaseTaoClassifier(BaseTreeClassifier):
+class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
     """Reading data, objective and probabilities of the trees that TAO trains.
 
     Parameters are those of :class:`~thinleaf.SoftmaxTreeClassifier`.
@@ -57,6 +60,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         "patience": [Interval(Integral, 1, None, closed="left")],
         "zero_probability": [StrOptions({"backoff", "epsilon", "none"})],
         "epsilon": [Interval(Real, 0, None, closed="neither"), None],
+        "keep_rows": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -83,6 +87,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         patience: int,
         zero_probability: str,
         epsilon: float | None,
+        keep_rows: int | Literal["auto"],
         class_weight: Any,
         random_state: Any,
         n_jobs: int | None,
@@ -105,6 +110,7 @@ class BaseTaoClassifier(BaseTreeClassifier):
         self.patience = patience
         self.zero_probability = zero_probability
         self.epsilon = epsilon
+        self.keep_rows = keep_rows
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -221,7 +227,33 @@ class BaseTaoClassifier(BaseTreeClassifier):
             self.backoff_ = backoff if held is None else _calibrated(backoff, tree, held)
         elif self.zero_probability == "epsilon":
             self.epsilon_ = epsilon or self.epsilon or tuned_epsilon(tree, held)
+        self.__dict__.pop("update_", None)
+        self.__dict__.pop("memory_", None)
+        if self.keep_rows != 0:
+            self.memory_ = Memory.of(data, self.keep_rows)
         self._trained_with = training_summary(self)
+
+    def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        arrays, fitted = super()._stored()
+        return arrays | self._memory_arrays(), fitted
+
+    def _restore(
+        self, arrays: Mapping[str, AnyArray], fitted: Mapping[str, Any], model: FrozenTree
+    ) -> None:
+        super()._restore(arrays, fitted, model)
+        self._restore_memory(arrays, model)
+
+    # -- going on ----------------------------------------------------------------------------------
+
+    def _members(self) -> Sequence[BaseTaoClassifier]:
+        return [self]
+
+    def _take_members(self, members: list[BaseTaoClassifier]) -> None:
+        vars(self).update(vars(members[0]))
+
+    def _settings_for_update(self, data: TrainingData) -> tuple[Settings, float]:
+        """Return the settings of the training, and what scores of leaves were multiplied by."""
+        return self._settings(data, np.empty(0, INDEX)), 1.0
 
 
 def _weight_of_nodes(reach: Reach, weight: AccumArray) -> AccumArray:

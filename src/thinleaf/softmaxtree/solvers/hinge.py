@@ -90,6 +90,9 @@ def _solve(
     W = np.zeros((n_local_features(X), k), dtype=PARAM)
     b = np.zeros(k, dtype=PARAM)
     ridge = max(problem.penalty.ridge, _LEAST_RIDGE)
+    offset, hold, least = problem.offset, problem.hold, _LEAST_WEIGHT
+    if offset is not None:  # what is added may be small: it is part of weights that are not
+        offset, least = np.ascontiguousarray(offset / PARAM(_SHARPNESS)), 0.0
     slack = np.full(weight.size, np.inf)
     slack[weight > 0.0] = 0.5 * ridge / weight[weight > 0.0]
     indptr, indices, data, square = _by_row(X, weight.size)
@@ -97,7 +100,7 @@ def _solve(
     length = float(np.sqrt(max(weight @ square / weight.sum(), 1e-30)))
     n_passes, objective = _separate(
         indptr, indices, data, problem.target, first, slack, square, length, W, b, _ENOUGH,
-        most, PARAM(_LEAST_WEIGHT / length), PARAM(_SHARPNESS),
+        most, PARAM(least / length), PARAM(_SHARPNESS), offset, hold,
     )  # fmt: skip
     # the dual starts from nothing: solving it once more would change nothing
     return NodeSolution(W, b, objective * ridge, n_passes, converged=True)
@@ -156,13 +159,16 @@ def _separate(
     max_passes: int,
     least: np.float32,
     sharpness: np.float32,
+    offset: ParamArray | None,
+    hold: ParamArray | None,
 ) -> tuple[int, float]:
     """Fill ``W`` and ``b`` by coordinate descent in the dual, row by row for all classes at once.
 
     A row has a dual variable α ≥ 0 for each class, with the curvature ‖x‖² + slack; w = Σ αỹx. The
     classes of a row are one vector to the processor. A class that is solved is moved behind those
     that are open; rows that are at zero for all of these are left out until the others are solved.
-    In the end, weights below ``least`` are left out, and the others multiplied by ``sharpness``.
+    Scores start at ``offset``; ``hold`` multiplies the ridge of each class. In the end, weights
+    below ``least`` are left out, and the others multiplied by ``sharpness``.
     Returns the number of passes and the sum of the dual objectives.
     """
     d, k = W.shape
@@ -211,12 +217,17 @@ def _separate(
                 side[own] = 1.0
             if n_open == 1:
                 total = bias[0] * size
+                if offset is not None:
+                    total += offset[i, class_at[0]]
                 for t in range(indptr[i], indptr[i + 1]):
                     total += W[indices[t], 0] * data[t]
                 score[0] = total
             else:
                 for c in range(n_open):
                     score[c] = bias[c] * size
+                if offset is not None:
+                    for c in range(n_open):
+                        score[c] += offset[i, class_at[c]]
                 for t in range(indptr[i], indptr[i + 1]):
                     j, x = indices[t], data[t]
                     for c in range(n_open):
@@ -227,6 +238,9 @@ def _separate(
             n_busy = 0
             for c in range(n_open):
                 a = alpha[i, c]
+                if hold is not None:
+                    give = np.float32(slack[i]) * hold[first + class_at[c]]
+                    pace = one / np.float32(square[i] + length * length + give)
                 gradient = side[c] * score[c] - one + a * give
                 violation = gradient if a > zero else min(gradient, zero)
                 highest[c] = max(highest[c], violation)
@@ -290,5 +304,8 @@ def _separate(
     for i in range(n):
         for c in range(k):
             if alpha[i, c] > zero:
-                objective += alpha[i, c] * (alpha[i, c] * slack[i] - 2.0)
+                give_up = slack[i]
+                if hold is not None:
+                    give_up *= hold[first + class_at[c]]
+                objective += alpha[i, c] * (alpha[i, c] * give_up - 2.0)
     return n_passes, -0.5 * objective

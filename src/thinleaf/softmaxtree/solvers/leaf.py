@@ -47,6 +47,8 @@ def solve_softmax(
     share = mass / mass.sum()
     # a class without weight gets a small finite start; the free bias then falls as it should
     b = np.log(np.maximum(share, 1e-6)).astype(PARAM)
+    if problem.offset is not None:
+        b[:] = 0.0
     if warm_start is not None:
         W[:], b[:] = warm_start
     # weights of any magnitude: solve the problem scaled to mean weight one
@@ -57,14 +59,17 @@ def solve_softmax(
     l1, ridge = problem.penalty.l1 * scale, problem.penalty.ridge * scale
     enough, n_steps = precision.tol * null, precision.max_iter
     if isinstance(X, CSC):
+        if problem.hold is not None:
+            ridge *= float(problem.hold.mean())
         objective, n_iter, converged = newton_descent(
-            X, problem.target, weight, l1, ridge, W, b, enough, n_steps
+            X, problem.target, weight, l1, ridge, W, b, enough, n_steps, problem.offset
         )
     else:
         theta = np.concatenate([W.T.ravel(), b])
         objective, n_iter, converged = quasi_newton(
-            X, problem.target, weight, l1, ridge, theta, k, enough, _QUASI_STEPS * n_steps
-        )
+            X, problem.target, weight, l1, ridge, theta, k, enough, _QUASI_STEPS * n_steps,
+            problem.offset, problem.hold,
+        )  # fmt: skip
         W = np.ascontiguousarray(theta[: W.size].reshape(k, n_features).T)
         b = theta[W.size :]
     if warm_start is not None and objective > null:  # it led nowhere

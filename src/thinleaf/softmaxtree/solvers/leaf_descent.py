@@ -84,8 +84,9 @@ def newton_descent(
     b: ParamArray,
     min_decrease: float,
     max_iter: int,
+    offset: ParamArray | None,
 ) -> tuple[float, int, bool]:
-    """Minimise in place over ``W`` of shape (n_features, k) and ``b``.
+    """Minimise in place over ``W`` of shape (n_features, k) and ``b``; scores start at ``offset``.
 
     Returns the objective, the Newton steps, and whether another one promises, or the last one gave,
     a decrease below ``min_decrease``.
@@ -96,6 +97,8 @@ def newton_descent(
     for i in range(n):
         for c in range(k):
             scores[i, c] = b[c]
+            if offset is not None:
+                scores[i, c] += offset[i, c]
     for j in range(d):
         any_weight = False
         for c in range(k):

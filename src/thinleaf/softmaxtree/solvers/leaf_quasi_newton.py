@@ -36,6 +36,8 @@ def _smooth(
     theta: ParamArray,
     k: int,
     gradient: ParamArray,
+    offset: ParamArray | None,
+    hold: ParamArray | None,
 ) -> float:
     """Return loss + ridge at ``theta``; fill its gradient."""
     n, d = X.shape
@@ -50,6 +52,12 @@ def _smooth(
     for c in range(k):
         b_gradient[c] = 0.0
     value = 0.5 * ridge * square
+    if hold is not None:
+        for c in range(k):
+            more = ridge * (hold[c] - 1.0)
+            for f in range(d):
+                value += 0.5 * more * np.float64(W[c, f]) * W[c, f]
+                W_gradient[c, f] += np.float32(more) * W[c, f]
     top = np.empty(_BLOCK, dtype=np.float32)
     own = np.empty(_BLOCK, dtype=np.float32)
     total = np.empty(_BLOCK, dtype=np.float32)
@@ -59,6 +67,10 @@ def _smooth(
         rows = X[start : start + size]
         scores = np.empty((k, size), dtype=np.float32)
         np.dot(W, rows.T, scores)
+        if offset is not None:
+            for i in range(size):
+                for c in range(k):
+                    scores[c, i] += offset[start + i, c]
         for i in range(size):
             top[i] = -np.inf
             total[i] = 0.0
@@ -195,8 +207,10 @@ def quasi_newton(
     k: int,
     min_decrease: float,
     max_iter: int,
+    offset: ParamArray | None,
+    hold: ParamArray | None,
 ) -> tuple[float, int, bool]:
-    """Minimise in place over ``theta``.
+    """Minimise in place over ``theta``; scores start at ``offset``.
 
     Returns the objective, the iterations, and whether the last :data:`_WINDOW` of them together
     decreased it by less than ``min_decrease``.
@@ -205,6 +219,10 @@ def quasi_newton(
     n_weights = k * X.shape[1]
     scale = np.empty(size, dtype=np.float32)
     _fill_scale(X, weight, ridge, k, scale)
+    if hold is not None:
+        for j in range(n_weights):
+            more = ridge * (hold[j // X.shape[1]] - 1.0)
+            scale[j] = np.float32(1.0) / (np.float32(1.0) / scale[j] + np.float32(more))
     gradient = np.empty(size, dtype=np.float32)
     pseudo = np.empty(size, dtype=np.float32)
     direction = np.empty(size, dtype=np.float32)
@@ -253,7 +271,7 @@ def quasi_newton(
                         moved = moved if moved * side > 0.0 else np.float32(0.0)
                     trial[j] = moved
                     promised += np.float64(pseudo[j]) * (moved - theta[j])
-            new_value = _smooth(X, target, weight, ridge, trial, k, trial_gradient)
+            new_value = _smooth(X, target, weight, ridge, trial, k, trial_gradient, offset, hold)
             new_value += l1 * _l1_norm(trial, n_weights)
             if n_iter < 0 or new_value <= value + _SUFFICIENT * promised:
                 accepted = True

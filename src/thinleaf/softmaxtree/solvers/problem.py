@@ -42,6 +42,13 @@ class NodeProblem:
     n_targets : int
         Number of classes; 2 for a router.
     penalty : Penalty
+    offset : ndarray of shape (n_rows, n_outputs), optional
+        Scores that rows have before anything is added to them. A solution is then what is added,
+        and the penalty is on that alone: so a node that is known is corrected. There is one output
+        for a router, else one a class.
+    hold : ndarray of shape (n_targets,), optional
+        With an offset, of leaves: what the ridge of each class is multiplied by. Softmaxes of
+        sparse rows take the mean of it.
     """
 
     X: Local
@@ -49,6 +56,8 @@ class NodeProblem:
     weight: AccumArray
     n_targets: int
     penalty: Penalty
+    offset: ParamArray | None = None
+    hold: ParamArray | None = None
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def solve_logistic(
             np.zeros((n_features, 1), PARAM), np.array([side], PARAM), loss, 0, True
         )
     w = np.zeros(n_features, dtype=ACCUM)
-    b = math.log(mass[1] / mass[0])
+    b = math.log(mass[1] / mass[0]) if problem.offset is None else 0.0
     if warm_start is not None:
         w[:], b = warm_start
     # weights of any magnitude: solve the problem scaled to mean weight one
@@ -104,6 +104,7 @@ def solve_logistic(
         precision.tol,
         _LEAST_SHARE * null,
         precision.max_iter,
+        None if problem.offset is None else problem.offset[:, 0].astype(ACCUM),
     )
     if warm_start is not None and objective > null:  # it led nowhere
         return solve_logistic(problem, None, precision)
@@ -132,7 +133,9 @@ def _as_softmax(
         w, b = warm_start[0].astype(PARAM), float(warm_start[1])
         halves = np.stack([-w, w], axis=1) * PARAM(0.5)
         start = halves, np.array([-0.5 * b, 0.5 * b], PARAM)
-    both = solve_softmax(replace(problem, penalty=Penalty(l1, ridge)), start, precision)
+    offset = None if problem.offset is None else problem.offset * np.array([-0.5, 0.5], PARAM)
+    halved = replace(problem, penalty=Penalty(l1, ridge), offset=offset)
+    both = solve_softmax(halved, start, precision)
     return replace(
         both,
         weights=np.ascontiguousarray(both.weights[:, 1:] - both.weights[:, :1]),
@@ -180,8 +183,9 @@ def _newton(
     tol: float,
     least: float,
     max_iter: int,
+    offset: AccumArray | None,
 ) -> tuple[float, float, int, bool]:
-    """Minimise over dense rows or over sparse columns, whichever is given.
+    """Minimise over dense rows or over sparse columns, whichever is given; add to ``offset``.
 
     The other one is None: numba drops its branches before it compiles them. Arrays are filled in
     loops: an assignment to a slice would compile the text of its error message, too.
@@ -200,6 +204,8 @@ def _newton(
     # first a step from zero to the start, so that what steps are made of is compiled once
     for i in range(n):
         score[i] = 0.0
+        if offset is not None:
+            score[i] = offset[i]
         slope[i] = 0.0
     for j in range(w.size):
         delta[j] = w[j]
