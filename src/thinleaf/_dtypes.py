@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 INDEX: Final = np.int32
-"""Node, class, feature and row ids, and CSR offsets of inputs."""
+"""Node, class, feature and row ids, and offsets of inputs with fewer than 2³¹ entries."""
 
 OFFSET: Final = np.int64
-"""Offsets into packed parameter arrays, which may hold more than 2³¹ entries."""
+"""Offsets into packed parameter arrays, which may hold more than 2³¹ entries, as inputs may."""
 
 PARAM: Final = np.float32
 """Inputs and model parameters."""

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AnyArray, IndexArray, ParamArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    OFFSET,
+    PARAM,
+    AnyArray,
+    IndexArray,
+    OffsetArray,
+    ParamArray,
+)
 from thinleaf.arrays.checks import check_columns, check_real
 from thinleaf.arrays.ragged import offsets, ranges
 
@@ -22,7 +31,7 @@ _STEP = (_FLOAT32.itemsize,)
 class CSR(NamedTuple):
     """Sparse rows: row ``i`` holds ``indices[indptr[i]:indptr[i + 1]]``, ascending."""
 
-    indptr: IndexArray
+    indptr: IndexArray | OffsetArray
     indices: IndexArray
     data: ParamArray
     n_features: int
@@ -31,7 +40,7 @@ class CSR(NamedTuple):
 class CSC(NamedTuple):
     """Sparse columns: column ``j`` holds rows ``indices[indptr[j]:indptr[j + 1]]``, ascending."""
 
-    indptr: IndexArray
+    indptr: IndexArray | OffsetArray
     indices: IndexArray
     data: ParamArray
     n_rows: int
@@ -41,6 +50,18 @@ Rows: TypeAlias = ParamArray | CSR
 
 
 Local: TypeAlias = ParamArray | CSC
+
+
+_FEW_ENTRIES = np.iinfo(INDEX).max
+"""Up to so many stored entries, offsets of rows are as narrow as other indices."""
+
+
+def offset_type(n_entries: int) -> Any:
+    """Return the dtype of offsets into so many stored entries: int64 from 2^31 on, else int32.
+
+    Kernels are compiled for the wide ones when they are first met.
+    """
+    return OFFSET if n_entries > _FEW_ENTRIES else INDEX
 
 
 def n_rows_of(X: Rows) -> int:
@@ -58,7 +79,7 @@ def take_rows(X: Rows, rows: AnyArray) -> Rows:
     if not isinstance(X, CSR):
         return X[rows]
     sizes = np.diff(X.indptr)[rows]
-    indptr = offsets(sizes, INDEX)
+    indptr = offsets(sizes, offset_type(int(sizes.sum(dtype=OFFSET))))
     entries = ranges(X.indptr[rows], sizes)
     return CSR(indptr, X.indices[entries], X.data[entries], X.n_features)
 
@@ -91,15 +112,11 @@ def as_rows(X: Any) -> Rows:
         return as_writable(np.ascontiguousarray(X, dtype=PARAM))
     matrix = cast("sp.csr_array | sp.csr_matrix", X)
     matrix.check_format(full_check=True)  # kernels follow its indices wherever they lead
-    if matrix.nnz > np.iinfo(INDEX).max:
-        raise ValueError(
-            f"X has {matrix.nnz} stored entries, more than 2^31 - 1: split it into batches of rows"
-        )
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     rows = CSR(
-        matrix.indptr.astype(INDEX, copy=False),
+        matrix.indptr.astype(offset_type(matrix.nnz), copy=False),
         matrix.indices.astype(INDEX, copy=False),
         matrix.data.astype(PARAM, copy=False),
         int(matrix.shape[1]),

@@ -16,6 +16,7 @@ from thinleaf.cli._continue import check_given, continue_training
 from thinleaf.cli._data import name_of, prepare_rows, read_all
 from thinleaf.cli._estimator import given_executor, given_parameters, make_estimator
 from thinleaf.cli._label_tree import check_options, take_ngrams
+from thinleaf.cli._memory import check_memory, fit_within
 from thinleaf.cli._output import Output, percent, size
 from thinleaf.cli._parameters import ModelChoice
 from thinleaf.cli._texts import (
@@ -105,6 +106,14 @@ def train(
             metavar="ADDRESS",
             help="With --executor ray: the cluster, as ray.init takes it, such as auto.",
             show_default="RAY_ADDRESS, else this machine",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="ast, st: most memory, such as 4G. A file of rows of features that would take "
+            "more is trained on part by part.",
         ),
     ] = None,
     beam: Annotated[
@@ -354,6 +363,7 @@ def train(
         "n_passes": passes,
         "max_candidates": max_candidates,
         "validation_fraction": validation,
+        "max_memory": memory,
         "random_state": seed,
         "verbose": int(not quiet),
     }
@@ -392,6 +402,8 @@ def train(
     if buckets is not None and buckets.bit_count() != 1:
         raise ValueError(f"n_buckets must be a power of two, got {buckets}")
     check_jobs(jobs)
+    if memory is not None:
+        check_memory(memory, model, data, dry_run)
     if output is None and not dry_run:
         raise typer.BadParameter("give the model file to write", param_hint="'--output' / '-o'")
     check_inputs(data)
@@ -402,20 +414,27 @@ def train(
         check_output("a checkpoint", checkpoint, others)
     encode = sentence_encoder(encoder, jobs)
     estimator = make_estimator(model, given)
-    reader, examples = read_all(
-        data,
-        out,
-        format=format,
-        zero_based="auto" if zero_based is None else zero_based,
-        hashed="auto" if hashed is None else hashed,
-        n_features=n_features,
-        on_error=on_error,
-        text_column=text_column,
-        numeric_column=numeric_column,
-        apart=apart,
-        label_column=label_column,
-        header="auto" if header is None else header,
-    )
+    layout: dict[str, Any] = {
+        "format": format,
+        "zero_based": "auto" if zero_based is None else zero_based,
+        "hashed": "auto" if hashed is None else hashed,
+        "n_features": n_features,
+        "on_error": on_error,
+        "text_column": text_column,
+        "numeric_column": numeric_column,
+        "apart": apart,
+        "label_column": label_column,
+        "header": "auto" if header is None else header,
+    }
+    if memory is not None:
+        fitted = fit_within(estimator, data, out, rows, layout)
+        assert output is not None
+        done = _freeze(estimator, fitted.recipe, weights, trainable)
+        _write(done, estimator, fitted.record, output, width, temperature, out)
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        return
+    reader, examples = read_all(data, out, **layout)
     if apart and reader.columns is None:
         raise ValueError(f"{reader.name} has no columns: it is a {reader.layout.format} file")
     if text is not None and not reader.layout.has_texts:
@@ -456,19 +475,31 @@ def train(
         "skipped_lines": reader.n_skipped,
         "fit_seconds": round(watch.seconds, 3),
     }
-    record |= _errors(model_of(estimator))
     frozen = _freeze(estimator, recipe, None if model == "auto" else weights, trainable)
-    if model != "auto" and hasattr(frozen, "with_beam"):
+    assert output is not None
+    _write(frozen, estimator, record, output, None if model == "auto" else width, temperature, out)
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _write(
+    frozen: Any,
+    estimator: Any,
+    record: dict[str, Any],
+    output: str,
+    width: int | Literal["auto"] | None,
+    temperature: float,
+    out: Output,
+) -> None:
+    """Write a model file, and say what is in it."""
+    if width is not None and hasattr(frozen, "with_beam"):
         if width == "auto":
             width, temperature = model_of(estimator)._paths("auto")
         frozen = frozen.with_beam(width, temperature=temperature)
-    frozen = frozen.with_summary(**record)
-    assert output is not None
+    frozen = frozen.with_summary(**(record | _errors(model_of(estimator))))
     frozen.save(output)
     figures = {"output": output, "file_bytes": Path(output).stat().st_size} | frozen.figures
     out.done(frozen.summary | figures, _text(frozen, output))
-    if interrupted:
-        raise KeyboardInterrupt
 
 
 def _ngram_range(text: str) -> tuple[int, int]:

@@ -18,13 +18,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.replace import check_writable
-from thinleaf.arrays.rows import CSR, mean_square_norm, n_features_of
+from thinleaf.arrays.rows import CSR, Rows, mean_square_norm, n_features_of
+from thinleaf.estimators._base.large_fits import most_common
+from thinleaf.estimators._base.out_of_core import JoinedFit, PartTree, round_of_parts
 from thinleaf.estimators._base.progress import RoundLines
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, tuned_epsilon
 from thinleaf.execution import ExecutorChoice, executor_for
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.adapt import (
+    DENSE_STRENGTH,
     Recipe,
     Wishes,
     adapt,
@@ -38,9 +41,10 @@ from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.round_record import best_round
 from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS
-from thinleaf.softmaxtree.growth.trial import LeafKind, LeafLoss
-from thinleaf.softmaxtree.growth.trust import Trust, with_sharpness
+from thinleaf.softmaxtree.growth.trial import FIRST_STRENGTH, LeafKind, LeafLoss
+from thinleaf.softmaxtree.growth.trust import Trust, find_beam, with_sharpness
 from thinleaf.softmaxtree.objective import Absent, Penalty
+from thinleaf.softmaxtree.parts.partition import PartRows, held_weight
 from thinleaf.softmaxtree.solvers.hinge import solve_hinge, solve_hinge_router
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.router import solve_logistic
@@ -77,6 +81,7 @@ _NOT_SHAPING = _LIMITS | {
     "epsilon",
     "executor",
     "keep_rows",
+    "max_memory",
     "n_jobs",
     "random_state",
     "small_weights",
@@ -192,6 +197,11 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         ``beam_`` at ``temperature_``.
     zero_probability, epsilon, keep_rows, class_weight, random_state, n_jobs, executor
         As in :class:`SoftmaxTreeClassifier`.
+    max_memory : int or str, optional
+        Most memory of the process, in bytes or such as ``"4G"``. Rows that would take more are
+        trained on part by part: a top of the tree from a sample, then a subtree for each part, one
+        after the other, through temporary files where ``TMPDIR`` says; see :meth:`fit_shards`.
+        Ctrl-C then leaves no tree. If rows fit, the tree is the same as without a limit.
     checkpoint : path, optional
         A file that is replaced after each sweep over the whole tree. If it exists when ``fit`` is
         called with the same data and parameters (limits may differ), growth goes on from it, and
@@ -225,6 +235,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         penalty of leaves is given.
     n_iter_ : int
         Rounds of growth done; at least 1, as scikit-learn wants it.
+    n_parts_ : int
+        Of a tree that was trained part by part: how many there were. Its ``history_`` is one entry.
     coverage_, backoff_, epsilon_, memory_, update_, n_features_in_, feature_names_in_
         As in :class:`SoftmaxTreeClassifier`.
 
@@ -248,6 +260,9 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     _recipe: Recipe | None = None
     _known_kind: LeafKind | None = None
     """What another tree of a forest has found."""
+
+    _share: AccumArray | None = None
+    """How much rows of a part count where they are fitted."""
 
     _watch: Watch | None = None
     """Who wants to know what the last fit, to all rows, started from."""
@@ -310,6 +325,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         epsilon: float | None = None,
         keep_rows: int | Literal["auto"] = "auto",
         class_weight: Any = None,
+        max_memory: int | str | None = None,
         checkpoint: str | PathLike[str] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -335,6 +351,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             epsilon=epsilon,
             keep_rows=keep_rows,
             class_weight=class_weight,
+            max_memory=max_memory,
             random_state=random_state,
             n_jobs=n_jobs,
             executor=executor,
@@ -357,9 +374,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         self.beam = beam
         self.checkpoint = checkpoint
 
-    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+    def _fit_in_memory(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
         """Grow the tree."""
-        self._check_combinations()
         data, classes = self._read(X, y, sample_weight)
         checkpoint = self._checkpoint(data, classes)
         saved = None if checkpoint is None else checkpoint.load()
@@ -396,11 +412,6 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     ) -> None:
         """Fit by decisions on rows that are not fitted, then on all rows."""
         sparse = isinstance(data.X, CSR)
-        losses: tuple[LeafLoss, ...] = ("softmax",)
-        if self.leaf_loss != "auto":
-            losses = (self.leaf_loss,)
-        elif sparse and self.leaf_ridge is None and self.leaf_l1 is None:
-            losses = ("hinge", "softmax")
         deepest = 24 if self.max_depth is None else self.max_depth
         if self.max_leaves is not None:
             deepest = min(deepest, math.floor(math.log2(self.max_leaves)))
@@ -409,7 +420,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             deepest,
             self.contraction,
             self.initial_contraction,
-            losses,
+            self._leaf_losses(sparse),
             self.leaf_ridge is None and self.leaf_l1 is None,
             self._init(data),
             _SPARSE_REFITS if sparse else _DENSE_REFITS,
@@ -433,7 +444,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
                 resumed = None if saved is None else saved[0]
                 adapted = adapt(
                     data, held, wishes, self._settings_of, growth, executor, seed,
-                    saved=resumed, kind=self._known_kind, after=after,
+                    saved=resumed, kind=self._known_kind, share=self._share, after=after,
                 )  # fmt: skip
                 tree, recipe = adapted.tree, adapted.recipe
                 self._keep(adapted.grown)
@@ -449,6 +460,13 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             assert judged is not None
             epsilon = tuned_epsilon(judged, replace(data, weight=held).take(np.flatnonzero(held)))
         self._finish(tree, data, None, recipe.trust.outside_scale, epsilon)
+
+    def _leaf_losses(self, sparse: bool) -> tuple[LeafLoss, ...]:
+        """Return the losses of leaves to try."""
+        if self.leaf_loss != "auto":
+            return (self.leaf_loss,)
+        both = sparse and self.leaf_ridge is None and self.leaf_l1 is None
+        return ("hinge", "softmax") if both else ("softmax",)
 
     def _thinning(self) -> tuple[float, float]:
         """Return the weights above which small ones go, and how many times the errors may be."""
@@ -545,6 +563,96 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         self._keep(grown)
         assert grown.best is not None  # of round 0 at least
         self._finish(grown.best, data, held)
+
+    # -- part by part ------------------------------------------------------------------------------
+
+    def _check_in_parts(self) -> None:
+        super()._check_in_parts()
+        if self.checkpoint is not None:
+            raise ValueError(
+                "checkpoint is for rows that are trained on together: these take more than "
+                "max_memory allows"
+            )
+
+    def _held_share(self) -> float | None:
+        judged = self.decisions == "held_out"
+        return self.validation_fraction or JUDGES if judged else self.validation_fraction
+
+    def _part_floor(self, X: Rows) -> float | None:
+        waits = self.decisions == "held_out" and not isinstance(X, CSR)  # until overlap has helped
+        return None if waits else super()._part_floor(X)
+
+    def _top_settings(self, data: TrainingData, leaf_limits: IndexArray) -> Settings:
+        if self.decisions == "training":
+            return self._settings(data, leaf_limits)
+        sparse = isinstance(data.X, CSR)
+        loss = self._leaf_losses(sparse)[0]
+        strength = FIRST_STRENGTH[loss] if sparse else DENSE_STRENGTH
+        return self._settings_of(data, LeafKind(loss, strength), leaf_limits)
+
+    def _part_parameters(
+        self, depth: int, share: float, n_own: int, n_classes: int
+    ) -> dict[str, Any]:
+        own: dict[str, Any] = {}
+        if self.max_depth is not None:
+            if self.max_depth <= depth:
+                raise ValueError(
+                    f"max_depth={self.max_depth} is too little: with this max_memory, {depth} "
+                    "levels and more divide the rows into parts that fit"
+                )
+            own["max_depth"] = self.max_depth - depth
+        if self.max_leaves is not None:
+            own["max_leaves"] = max(1, math.floor(share * self.max_leaves))
+        if self.max_seconds is not None:
+            own["max_seconds"] = max(share, 1e-6) * self.max_seconds
+        usual = usual_depth(n_classes) - depth  # a part has its own classes, and those of guests
+        if self.initial_depth is not None:
+            own["initial_depth"] = max(0, self.initial_depth - depth)
+        elif usual > 0:
+            own["initial_depth"] = usual
+        if self.initial_contraction is not None:
+            own["initial_contraction"] = min(1.0, self.initial_contraction * n_classes / n_own)
+        return own
+
+    def _train_part(
+        self, data: TrainingData, rows: PartRows, seed: np.random.SeedSequence
+    ) -> PartTree:
+        held = held_weight(data, rows, self.validation_fraction or JUDGES)
+        judged, scale, found = None, 1.0, {"ended_": ""}
+        if self.decisions == "held_out" and np.count_nonzero(held) >= LEAST_JUDGES:
+            self._share, self._watch = rows.share, Watch()
+            self._adapt(data, held, seed, None, lambda _: None)
+            scale = self._found.trust.outside_scale
+            if self._watch.judged is not None:
+                judged = with_sharpness(self._watch.judged, self._found.sharpness)
+            found = {"leaf_loss_": self.leaf_loss_, "leaf_strength_": self.leaf_strength_}
+        else:
+            weighted = replace(data, weight=data.weight * rows.share)
+            self._grow(weighted, seed, None, lambda _: None)
+        if self.ended_ == "interrupted":
+            raise KeyboardInterrupt
+        record = self.history_[self.best_round_]
+        found |= {"ended_": self.ended_, "n_iter_": self.n_iter_}
+        return PartTree(self.tree_, judged, None if judged is None else held, scale, record, found)
+
+    def _keep_parts(self, fit: JoinedFit) -> None:
+        for name in _FOUND:  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self.history_ = [round_of_parts(fit, self.coverage_)]
+        self.best_round_ = 0
+        self.ended_ = most_common([part.found["ended_"] for part in fit.parts if part.found])
+        self.n_iter_ = max(part.found.get("n_iter_", 1) for part in fit.parts)
+        if self.decisions != "held_out":
+            return
+        self.beam_, self.temperature_ = 1, 1.0
+        if fit.judge is not None and fit.judge.n_rows >= LEAST_JUDGES:
+            before = fit.judged()
+            trust = find_beam(before.tree, before.backoff, fit.judge)
+            self.beam_, self.temperature_ = trust.beam, trust.temperature
+        for name in ("leaf_loss_", "leaf_strength_"):
+            values = [part.found[name] for part in fit.parts if name in part.found]
+            if values:
+                setattr(self, name, most_common(values))
 
     # -- steps of a fit ----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -15,6 +15,13 @@ from sklearn.utils._param_validation import Interval
 
 from thinleaf._dtypes import INDEX, IndexArray
 from thinleaf.arrays.rows import CSR
+from thinleaf.estimators._base.large_fits import most_common
+from thinleaf.estimators._base.out_of_core import (
+    JoinedFit,
+    PartTree,
+    error_of_parts,
+    sum_of_parts,
+)
 from thinleaf.estimators._base.progress import SweepBar
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
@@ -24,7 +31,8 @@ from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.objective import Absent
-from thinleaf.softmaxtree.tao import TaoResult, TrainingData, Validation, optimise
+from thinleaf.softmaxtree.parts.partition import PartRows
+from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, Validation, optimise
 
 _ROWS_PER_LEAF = 100
 
@@ -99,6 +107,11 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         0 is none. ``"auto"`` is as many as are a million values together, and 4 at least. They are
         in ``memory_``, and in files that are saved with ``trainable=True``.
     class_weight : dict or "balanced", optional
+    max_memory : int or str, optional
+        Most memory of the process, in bytes or such as ``"4G"``. Rows that would take more are
+        trained on part by part: a top of the tree from a sample, then a subtree for each part, one
+        after the other, through temporary files where ``TMPDIR`` says; see :meth:`fit_shards`.
+        Ctrl-C then leaves no tree. If rows fit, the tree is the same as without a limit.
     warm_start : bool
         Go on from the tree of the previous fit instead of an initial tree.
     random_state : int, RandomState or None
@@ -126,6 +139,8 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         Sweeps done.
     ended_ : str
         Why training ended: "converged", "patience", "sweeps" or "interrupted".
+    n_parts_ : int
+        Of a tree that was trained part by part: how many there were. Its ``history_`` is one entry.
     coverage_ : float
         Share of training weight whose class is in the leaf that the row reaches.
     backoff_ : Backoff or None
@@ -182,6 +197,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         epsilon: float | None = None,
         keep_rows: int | Literal["auto"] = "auto",
         class_weight: Any = None,
+        max_memory: int | str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -207,6 +223,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
             epsilon=epsilon,
             keep_rows=keep_rows,
             class_weight=class_weight,
+            max_memory=max_memory,
             random_state=random_state,
             n_jobs=n_jobs,
             executor=executor,
@@ -218,9 +235,8 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         self.max_sweeps = max_sweeps
         self.warm_start = warm_start
 
-    def _fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
+    def _fit_in_memory(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> None:
         """Train the tree."""
-        self._check_combinations()
         previous = getattr(self, "tree_", None) if self.warm_start else None
         known = None if previous is None else self.classes_
         data, classes = self._read(X, y, sample_weight, known)
@@ -244,6 +260,60 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         super()._check_combinations()
         if self.structure is not None and (self.depth is not None or self.leaf_classes is not None):
             raise ValueError("structure says depth and leaf_classes: leave them None")
+
+    # -- part by part ------------------------------------------------------------------------------
+
+    def _check_in_parts(self) -> None:
+        super()._check_in_parts()
+        if self.structure is not None or self.warm_start:
+            raise ValueError(
+                "structure and warm_start are for rows that are trained on together: these take "
+                "more than max_memory allows"
+            )
+
+    def _top_settings(self, data: TrainingData, leaf_limits: IndexArray) -> Settings:
+        return self._settings(data, leaf_limits)
+
+    def _part_parameters(
+        self, depth: int, share: float, n_own: int, n_classes: int
+    ) -> dict[str, Any]:
+        return {} if self.depth is None else {"depth": max(0, self.depth - depth)}
+
+    def _train_part(
+        self, data: TrainingData, rows: PartRows, seed: np.random.SeedSequence
+    ) -> PartTree:
+        weighted, held = replace(data, weight=data.weight * rows.share), None
+        if self.validation_fraction is not None:
+            chosen = rows.own & rows.unseen
+            if chosen.any() and not chosen.all():
+                held = data.take(np.flatnonzero(chosen))
+                weighted = weighted.take(np.flatnonzero(~chosen))
+        with executor_for(self.n_jobs, self.executor) as executor:
+            result = self._optimise(None, weighted, held, node_seed(seed, 0), executor)
+        if result.ended == "interrupted":
+            raise KeyboardInterrupt
+        tree, _ = prune(result.tree, route(result.tree, weighted.X).sizes > 0)
+        record = asdict(result.history[max(result.best_sweep, 1) - 1])
+        found = {"ended_": result.ended, "n_iter_": len(result.history)}
+        return PartTree(tree, None, None, 1.0, record, found)
+
+    def _keep_parts(self, fit: JoinedFit) -> None:
+        parts = fit.parts
+        self.history_ = [
+            {
+                "sweep": 1,
+                "objective": float(sum_of_parts(parts, "objective")),
+                "train_error": error_of_parts(parts, "train_error"),
+                "validation_error": error_of_parts(parts, "validation_error"),
+                "n_solved": sum_of_parts(parts, "n_solved"),
+                "seconds": float(sum_of_parts(parts, "seconds")),
+            }
+        ]
+        self.best_sweep_ = 1
+        self.ended_ = most_common([part.found["ended_"] for part in parts if part.found])
+        self.n_iter_ = max(part.found.get("n_iter_", 1) for part in parts)
+
+    # -- steps of a fit ----------------------------------------------------------------------------
 
     def _optimise(
         self,

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import overload
 
 from thinleaf._dtypes import INDEX, PARAM, IndexArray, OffsetArray, ParamArray, SlotArray
-from thinleaf.arrays.rows import CSC, CSR, Local, Rows
+from thinleaf.arrays.rows import CSC, CSR, Local, Rows, offset_type
 from thinleaf.kernels._jit import kernel
 
 
@@ -31,16 +31,21 @@ def gather(X: Rows, rows: IndexArray) -> tuple[Local, IndexArray]:
     """
     if not isinstance(X, CSR):
         return X[rows], np.arange(X.shape[1], dtype=INDEX)
-    counts = np.zeros(X.n_features, dtype=INDEX)
+    kind = INDEX if X.indptr.dtype == INDEX else offset_type(_n_entries(X, rows))
+    counts = np.zeros(X.n_features, dtype=kind)
     _count_features(X.indptr, X.indices, rows, counts)
     features = np.flatnonzero(counts).astype(INDEX)
-    indptr = np.zeros(features.size + 1, dtype=INDEX)
+    indptr = np.zeros(features.size + 1, dtype=kind)
     np.cumsum(counts[features], out=indptr[1:])
     counts[features] = indptr[:-1]  # now: where the next entry of a feature goes
     indices = np.empty(indptr[-1], dtype=INDEX)
     data = np.empty(indptr[-1], dtype=PARAM)
     _fill_columns(X.indptr, X.indices, X.data, rows, counts, indices, data)
     return CSC(indptr, indices, data, rows.size), features
+
+
+def _n_entries(X: CSR, rows: IndexArray) -> int:
+    return int((X.indptr[rows + 1] - X.indptr[rows]).sum())
 
 
 @kernel

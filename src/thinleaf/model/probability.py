@@ -50,6 +50,11 @@ class Backoff:
         smallest weight that occurs; multiplying all weights changes nothing.
         """
         weight = weight / weight.min(where=weight > 0.0, initial=weight.max(initial=1.0))
+        return cls.counted(tree, reach, y, weight).capped(tree)
+
+    @classmethod
+    def counted(cls, tree: Tree, reach: Reach, y: IndexArray, weight: AccumArray) -> Backoff:
+        """Return the same of weights in rows, and before masses are capped."""
         frequencies = np.bincount(y, weights=weight, minlength=tree.n_classes) + 0.5
         prior = frequencies / frequencies.sum()
         mass = np.zeros(tree.n_nodes, dtype=ACCUM)
@@ -66,8 +71,7 @@ class Backoff:
             ids.append(seen[~inside])
             counts.append(held[~inside])
         ptr = offsets(sizes)
-        backoff = cls(mass, ptr, np.concatenate(ids).astype(INDEX), np.concatenate(counts), prior)
-        return backoff.capped(tree)
+        return cls(mass, ptr, np.concatenate(ids).astype(INDEX), np.concatenate(counts), prior)
 
     def validate(self, tree: Nodes) -> None:
         """Raise ``ValueError`` unless the arrays fit the tree."""

@@ -21,8 +21,8 @@ from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.model_file import load
 from thinleaf.model.packing import WeightType
 
-_LOCAL = ("checkpoint", "executor")
-"""Parameters that name files or machines: they stay here, and no model file may set them."""
+_LOCAL = ("checkpoint", "executor", "max_memory")
+"""Parameters about files or machines: they stay here, and no model file may set them."""
 
 _NESTED = ("estimator", "model")
 """Parameters that are estimators themselves."""

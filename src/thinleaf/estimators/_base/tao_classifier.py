@@ -11,22 +11,24 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from thinleaf._dtypes import INDEX, AccumArray, AnyArray, IndexArray
-from thinleaf.arrays.rows import CSR, mean_square_norm
+from thinleaf.arrays.rows import CSR, Rows, mean_square_norm
 from thinleaf.estimators._base.executors import EXECUTORS
+from thinleaf.estimators._base.large_fits import BaseLargeFits
 from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators._base.training_rows import read_training
-from thinleaf.estimators._base.tree_classifier import BaseTreeClassifier
 from thinleaf.estimators._base.updating import UpdatingClassifier
 from thinleaf.execution import ExecutorChoice
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.importance import feature_spread
 from thinleaf.model.probability import Backoff, tune_epsilon
-from thinleaf.model.routing import Reach, leaf_of_rows, losses, route
+from thinleaf.model.routing import leaf_of_rows, losses, route
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
 from thinleaf.softmaxtree.growth.initial_tree import Init, Way
 from thinleaf.softmaxtree.growth.memory import Memory
 from thinleaf.softmaxtree.objective import Absent, Objective, Penalty
+from thinleaf.softmaxtree.parts.join import weight_of_nodes
+from thinleaf.softmaxtree.parts.partition import GUEST_FLOOR
 from thinleaf.softmaxtree.solvers.problem import Precision
 from thinleaf.softmaxtree.tao import Settings, TrainingData
 
@@ -37,7 +39,7 @@ ROUTER_RIDGE = 0.1
 LEAF_RIDGE = 0.005
 
 
-class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
+class BaseTaoClassifier(UpdatingClassifier, BaseLargeFits):
     """Reading data, objective and probabilities of the trees that TAO trains.
 
     Parameters are those of :class:`~thinleaf.SoftmaxTreeClassifier`.
@@ -62,6 +64,7 @@ class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
         "epsilon": [Interval(Real, 0, None, closed="neither"), None],
         "keep_rows": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "max_memory": [Interval(Integral, 1, None, closed="left"), str, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "executor": EXECUTORS,
@@ -89,6 +92,7 @@ class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
         epsilon: float | None,
         keep_rows: int | Literal["auto"],
         class_weight: Any,
+        max_memory: int | str | None,
         random_state: Any,
         n_jobs: int | None,
         executor: ExecutorChoice,
@@ -112,6 +116,7 @@ class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
         self.epsilon = epsilon
         self.keep_rows = keep_rows
         self.class_weight = class_weight
+        self.max_memory = max_memory
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.executor = executor
@@ -138,6 +143,25 @@ class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
             raise ValueError(
                 "zero_probability='epsilon' needs epsilon, or validation_fraction to tune it on"
             )
+
+    def _check_in_parts(self) -> None:
+        if self.monotone:
+            raise ValueError(
+                "monotone=True is for rows that are trained on together: these take more than "
+                "max_memory allows"
+            )
+        if self.zero_probability == "epsilon" and self.epsilon is None:
+            raise ValueError("give epsilon: rows that take more than max_memory do not choose it")
+
+    def _held_share(self) -> float | None:
+        """Return the share of rows that decide in a fit part by part."""
+        return self.validation_fraction
+
+    def _part_floor(self, X: Rows) -> float | None:
+        """Return the smallest path probability of guests of a part; None: there are none."""
+        if self.overlap is None:
+            return None
+        return GUEST_FLOOR if self.overlap == "auto" else max(GUEST_FLOOR, float(self.overlap))
 
     def _read(
         self,
@@ -214,7 +238,7 @@ class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
         reach = route(tree, data.X)
         self.tree_ = tree
         self.sparse_input_ = isinstance(data.X, CSR)
-        self.node_weight_ = _weight_of_nodes(reach, data.weight)
+        self.node_weight_ = weight_of_nodes(reach, data.weight)
         self.feature_spread_ = feature_spread(data.X)
         absent = np.isinf(losses(tree, data.X, data.y, reach)[0])
         self.coverage_ = 1.0 - float(data.weight[absent].sum() / data.weight.sum())
@@ -254,13 +278,6 @@ class BaseTaoClassifier(UpdatingClassifier, BaseTreeClassifier):
     def _settings_for_update(self, data: TrainingData) -> tuple[Settings, float]:
         """Return the settings of the training, and what scores of leaves were multiplied by."""
         return self._settings(data, np.empty(0, INDEX)), 1.0
-
-
-def _weight_of_nodes(reach: Reach, weight: AccumArray) -> AccumArray:
-    """Return the weight of the rows that reach each node."""
-    ordered = np.concatenate([[0.0], np.cumsum(weight[reach.rows[reach.order]])])
-    out: AccumArray = ordered[reach.end] - ordered[reach.begin]
-    return out
 
 
 def _calibrated(backoff: Backoff, tree: Tree, held: TrainingData) -> Backoff:

@@ -29,7 +29,8 @@ _FITTED: Types = {
 }  # fmt: skip
 _OF_SOME: Types = {
     "beam_": (int,), "best_round_": (int,), "best_sweep_": (int,), "ended_": (str,),
-    "leaf_loss_": (str,), "leaf_strength_": (float, int), "sharpness_": (float, int),
+    "leaf_loss_": (str,), "leaf_strength_": (float, int), "n_parts_": (int,),
+    "sharpness_": (float, int),
     "temperature_": (float, int),
 }  # fmt: skip
 """Fitted attributes that are plain values, and their types."""

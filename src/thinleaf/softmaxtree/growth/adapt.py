@@ -189,6 +189,7 @@ def adapt(
     *,
     saved: Grown | None = None,
     kind: LeafKind | None = None,
+    share: AccumArray | None = None,
     after: Callable[[Grown], None] | None = None,
 ) -> Adapted:
     """Fit a tree whose shape and penalties the data choose.
@@ -203,11 +204,16 @@ def adapt(
         What an earlier run had reached.
     kind : LeafKind, optional
         What that run, or another tree of the same data, had found.
+    share : ndarray of shape (n_rows,), optional
+        How much a row counts where it is fitted, but not where it decides.
     after : callable, optional
         Called after each sweep over the whole tree, and after each round.
     """
-    fitted = replace(data, weight=data.weight - held).take(np.flatnonzero(held < data.weight))
+    rest = data.weight - held
     judge = replace(data, weight=held).take(np.flatnonzero(held))
+    if share is not None:
+        data, rest = replace(data, weight=data.weight * share), rest * share
+    fitted = replace(data, weight=rest).take(np.flatnonzero(rest > 0.0))
     work = _Work(fitted, judge, wishes, settings_of, growth, executor, seed, after)
     start, flat = work.first_trees(kind)
     grown = work.grow(start, saved)

@@ -26,7 +26,9 @@ _USUAL_BEAM = 4
 _OTHER_BEAMS = (2, 8, 16)
 _TEMPERATURES = (0.5, 1.0, 2.0, 4.0)
 _AS_GOOD = 1.02
-_BEAM_ROWS = 3000
+BEAM_ROWS = 3000
+"""Held-out rows that choose a beam."""
+
 _THIN_ROWS = 10_000
 _SHARPNESS_ROWS = 20_000
 _SHARPNESS = tuple(2.0 ** (i / 4) for i in range(-16, 9))
@@ -96,20 +98,24 @@ def find_trust(tree: Tree, data: TrainingData, judge: TrainingData) -> Trust:
     """Return what the judge's rows say of a tree that is fitted to others."""
     backoff = Backoff.estimate(tree, route(tree, data.X), data.y, data.weight)
     reach = route(tree, judge.X)
-    entropy, correct = losses(tree, judge.X, judge.y, reach)
+    entropy, _ = losses(tree, judge.X, judge.y, reach)
     expected = judge.weight @ backoff.mass[leaf_of_rows(tree, reach)]
     observed = judge.weight[np.isinf(entropy)].sum() + 0.5 * judge.weight.mean()
     scale = float(observed / max(expected, 1e-12))
     if tree.n_leaves == 1:
         return Trust(scale)
-    backoff = backoff.capped(tree, scale)
-    some = np.arange(0, judge.n_rows, max(1, judge.n_rows // _BEAM_ROWS))
-    rows = judge.take(some)
+    return replace(find_beam(tree, backoff.capped(tree, scale), judge), outside_scale=scale)
+
+
+def find_beam(tree: Tree, backoff: Backoff, judge: TrainingData) -> Trust:
+    """Return how many paths the judge's rows had better take, and at which temperature."""
+    rows = _some(judge, BEAM_ROWS)
+    _, correct = losses(tree, rows.X, rows.y, route(tree, rows.X))
     total = rows.weight.sum()
     outside = Outside.of(tree, backoff, 0.0)
     packed = pack(tree, outside, sparse=isinstance(judge.X, CSR))
     model = FrozenTree(packed, np.arange(tree.n_classes))
-    single = 1.0 - float(rows.weight[correct[some]].sum() / total)
+    single = 1.0 - float(rows.weight[correct].sum() / total)
     errors = {(1, 1.0): single}
 
     def deployed(beam: int, temperature: float) -> Predictor:
@@ -131,7 +137,7 @@ def find_trust(tree: Tree, data: TrainingData, judge: TrainingData) -> Trust:
         error(beam, usual)
     widths = [(1, 1.0), (_USUAL_BEAM, usual), *((beam, usual) for beam in _OTHER_BEAMS)]
     beam, temperature = min(widths, key=lambda choice: (errors[choice], choice))
-    return Trust(scale, beam, temperature, tuple((*choice, e) for choice, e in errors.items()))
+    return Trust(1.0, beam, temperature, tuple((*choice, e) for choice, e in errors.items()))
 
 
 def least_weight(

@@ -14,7 +14,7 @@ import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray, ParamArray
 from thinleaf.arrays.ragged import offsets
-from thinleaf.arrays.rows import CSC, n_local_features
+from thinleaf.arrays.rows import CSC, n_local_features, offset_type
 from thinleaf.kernels._jit import kernel
 from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
 from thinleaf.softmaxtree.solvers.router import solve_logistic
@@ -114,8 +114,9 @@ def _by_row(
         d = X.shape[1]
         indices = np.tile(np.arange(d, dtype=INDEX), n_rows)
         square = np.square(X, dtype=ACCUM).sum(axis=1)
-        return offsets(np.full(n_rows, d), INDEX), indices, np.ascontiguousarray(X).ravel(), square
-    indptr = offsets(np.bincount(X.indices, minlength=n_rows), INDEX)
+        indptr = offsets(np.full(n_rows, d), offset_type(n_rows * d))
+        return indptr, indices, np.ascontiguousarray(X).ravel(), square
+    indptr = offsets(np.bincount(X.indices, minlength=n_rows), offset_type(X.indices.size))
     indices, data = np.empty_like(X.indices), np.empty_like(X.data)
     square = np.zeros(n_rows, dtype=ACCUM)
     _transpose(X.indptr, X.indices, X.data, indptr[:-1].copy(), indices, data, square)
