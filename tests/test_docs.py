@@ -48,6 +48,7 @@ def read(page: str) -> str:
         "docs/quickstart/language_model.md",
         "docs/quickstart/numbers.md",
         "docs/quickstart/stream.md",
+        "docs/heads.md",
         "docs/text.md",
         "docs/text_features.md",
         "docs/updates.md",

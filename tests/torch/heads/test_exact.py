@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.torch.heads.cases import DIM, layer, states
+from thinleaf.torch import replace_head
+from thinleaf.torch.heads.exact import Bounds, principal_rotation
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_class_is_the_full_layers(bias, dtype):
+    linear = layer(bias=bias, dtype=dtype)
+    head = replace_head(linear, states(1000), size=8, exact=True)
+    test = 3.0 * torch.randn(300, DIM, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        full = torch.stack([linear(state.to(dtype)) for state in test]).argmax(dim=1)
+        # the layer itself sees states in its own precision
+        test = test.to(dtype)
+        assert torch.equal(head.predict(test), full)
+        assert torch.equal(head(test).argmax(dim=1), full)
+        assert torch.equal(torch.stack([head(state) for state in test]).argmax(dim=1), full)
+    counts = head.exact_counts
+    assert counts.n_states == 900
+    assert 0 < counts.n_certified < 900
+    assert counts.n_rescored > 0
+
+
+def test_equal_rows_are_left_to_the_full_layer():
+    linear = layer()
+    with torch.no_grad():
+        linear.weight[1::2] = linear.weight[::2]
+    head = replace_head(linear, states(500), size=10, exact=True)
+    test = states(100, seed=1)
+    with torch.no_grad():
+        full = torch.stack([linear(state) for state in test]).argmax(dim=1)
+    assert torch.equal(head.predict(test), full)
+    assert head.exact_counts.n_full == 100
+
+
+def test_no_row_is_ruled_out_that_could_win():
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((400, 30)).astype(np.float32)
+    given = rng.standard_normal((200, 30)).astype(np.float32) * np.linspace(5, 0.1, 30, dtype="f4")
+    bounds = Bounds.of(weight, principal_rotation(given))
+    bias = rng.standard_normal(400).astype(np.float32)
+    n_kept = 0
+    for state in given:
+        logits = weight.astype(float) @ state + bias
+        for place in (1, 5, 50):
+            least = np.sort(logits)[-place]
+            found, n_read = bounds.survivors(state, float(least), bias)
+            assert set(np.flatnonzero(logits >= least)) <= set(found)
+            assert n_read <= weight.size
+        n_kept += bounds.survivors(state, float(logits.max()), bias)[0].size
+    assert n_kept < 0.2 * weight.shape[0] * len(given)
+    assert bounds.nbytes > weight.size
+
+
+def test_the_mode_can_be_changed_if_there_are_bounds():
+    head = replace_head(layer(), states(500), size=10, exact=True)
+    head.exact = False
+    assert torch.isfinite(head(states(1))).sum() == 10
+    with pytest.raises(ValueError, match="exact=True"):
+        replace_head(layer(), states(500), size=10).exact = True
+
+
+def test_one_feature_is_enough():
+    linear = nn.Linear(1, 7)
+    head = replace_head(linear, torch.randn(60, 1), size=2, exact=True)
+    test = torch.randn(40, 1)
+    with torch.no_grad():
+        assert torch.equal(head.predict(test), torch.stack([linear(t) for t in test]).argmax(1))
