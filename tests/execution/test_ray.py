@@ -188,6 +188,13 @@ def test_the_code_of_the_page_runs(cluster, tmp_path, monkeypatch):
     assert names["n_bytes"] > 0
 
 
+def test_the_code_of_the_quickstart_runs(cluster):
+    page = Path(__file__).parents[2] / "docs" / "quickstart" / "cluster.md"
+    text = page.read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    exec(block, {})
+
+
 # -- what goes wrong -------------------------------------------------------------------------------
 
 
