@@ -84,6 +84,8 @@ def test_bad_matrices_are_refused():
         quick().fit(X, Y[:7])
     with pytest.raises(ValueError, match="no row has a label"):
         quick().fit(X, 0 * Y)
+    with pytest.raises(ValueError, match="one label a row"):
+        quick(epochs=1).fit(X, Y).inspect(X, Y)
 
 
 def alike(hidden: bool):

@@ -305,6 +305,8 @@ class LabelTreeClassifier(SparseInputClassifier, Storable):
 
     def node_statistics(self, X: Any, y: npt.ArrayLike) -> Statistics:
         """Return SumProbas and Counts of some rows, for :meth:`quality_of`."""
+        if is_indicator(y):
+            raise ValueError("y must be one label a row: repeat rows of several labels")
         rows = self._predictor.as_rows(self._rows(X))
         return self.model_.statistics(rows, ids_of_rows(self.classes_, y, n_rows_of(rows)))
 
