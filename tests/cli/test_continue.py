@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -39,14 +40,14 @@ def model(tmp_path_factory):
 
 
 def test_a_file_goes_on_and_stays_as_it_was(model, tmp_path):
-    before = open(model, "rb").read()
+    before = Path(model).read_bytes()
     new, out = write(tmp_path / "new.tsv", [2, 6, 7], 12, 1), str(tmp_path / "new.thinleaf")
     done = run("train", "--continue", model, new, "-o", out, "--json", "--quiet")
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
     assert (record["new_classes"], record["classes"], record["rows"]) == (2, 7, 36)
     assert record["error_after"] < record["error_before"]
-    assert open(model, "rb").read() == before
+    assert Path(model).read_bytes() == before
     test = write(tmp_path / "test.tsv", [0, 1, 2, 3, 4, 6, 7], 10, 2)
     found = run("evaluate", out, test, "--json")
     assert json.loads(found.stdout)["error"] < 0.1

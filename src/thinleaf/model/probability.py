@@ -139,7 +139,8 @@ class Backoff:
         frequencies = np.maximum(self.prior * (before[0] + 0.5 * n_classes) - 0.5, 0.0)
         frequencies += np.bincount(y, weights=weight, minlength=n_classes) + 0.5
         mass, sizes = self.mass.copy(), np.diff(self.ptr)
-        ids, counts = [], []
+        ids: list[AnyArray] = []
+        counts: list[AnyArray] = []
         for node in np.flatnonzero(tree.is_leaf).tolist():
             at, rows = slice(self.ptr[node], self.ptr[node + 1]), reach.of(node)
             if rows.size == 0:

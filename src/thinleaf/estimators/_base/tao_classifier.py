@@ -273,7 +273,7 @@ class BaseTaoClassifier(UpdatingClassifier, BaseLargeFits):
         return [self]
 
     def _take_members(self, members: list[BaseTaoClassifier]) -> None:
-        vars(self).update(vars(members[0]))
+        self.__dict__.update(vars(members[0]))
 
     def _settings_for_update(self, data: TrainingData) -> tuple[Settings, float]:
         """Return the settings of the training, and what scores of leaves were multiplied by."""

@@ -242,7 +242,7 @@ class UpdatingClassifier(BaseFrozenClassifier):
         out._take_members(members)
         out.memory_ = self._known_memory().with_features(moved, n_features)
         out.n_features_in_ = n_features
-        out._n_added = n_features - moved.size  # type: ignore[attr-defined]
+        out._n_added = n_features - moved.size
         return out
 
     # -- files -------------------------------------------------------------------------------------

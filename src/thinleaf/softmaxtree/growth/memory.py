@@ -65,14 +65,16 @@ class Memory:
     @classmethod
     def of(cls, data: TrainingData, most: int | Literal["auto"]) -> Memory:
         """Return what is kept of training rows: so many of a class, or as many as cost little."""
-        if most == "auto":
+        if isinstance(most, str):
             values = data.X.data.size if isinstance(data.X, CSR) else data.X.size
             each = _VALUES * data.n_rows / max(values * data.n_classes, 1)
-            most = max(_LEAST_ROWS, math.ceil(each))
+            n_each = max(_LEAST_ROWS, math.ceil(each))
+        else:
+            n_each = int(most)
         total = np.bincount(data.y, weights=data.weight, minlength=data.n_classes)
-        kept = _lowest(data.X, data.y, most)
+        kept = _lowest(data.X, data.y, n_each)
         some = data.take(kept)
-        return cls(some.X, some.y, some.weight, total, most)
+        return cls(some.X, some.y, some.weight, total.astype(ACCUM), n_each)
 
     @classmethod
     def empty(cls, n_features: int, n_classes: int, *, sparse: bool) -> Memory:
@@ -122,9 +124,11 @@ class Memory:
     def to_arrays(self) -> dict[str, AnyArray]:
         """Return what :meth:`from_arrays` takes."""
         X = self.X
-        rows = {"X": X}
+        rows: dict[str, AnyArray]
         if isinstance(X, CSR):
             rows = {"indptr": X.indptr, "indices": X.indices, "data": X.data}
+        else:
+            rows = {"X": X}
         most = np.array([self.most], dtype=OFFSET)
         return rows | {"y": self.y, "weight": self.weight, "total": self.total, "most": most}
 

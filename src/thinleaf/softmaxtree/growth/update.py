@@ -217,7 +217,8 @@ def _corrected_leaf(
     held = _within(old.classes, free)
     was = np.concatenate([[True], _within(free, old.classes)])
     n_old = float(visit.weight[: -visit.n_new].sum())
-    problem = replace(problem, hold=_hold(problem, was, n_old))
+    hold = _hold(problem, was, n_old)
+    problem = replace(problem, hold=hold)
     scores = np.zeros((rows.size, free.size + 1), dtype=PARAM)
     at = np.searchsorted(free, old.classes[held])
     margins = settings.solve_leaf is solve_hinge
@@ -229,9 +230,7 @@ def _corrected_leaf(
         scores[:, at + 1] = before[:, held]
         scores[:, 0] = -np.inf if held.all() else logsumexp(before[:, ~held], axis=1)
     if not margins and held.all():  # there is no rest
-        problem = replace(
-            problem, target=target - INDEX(1), n_targets=free.size, hold=problem.hold[1:]
-        )
+        problem = replace(problem, target=target - INDEX(1), n_targets=free.size, hold=hold[1:])
         solution = _solve(settings.solve_leaf, problem, scores[:, 1:], settings)
         W, b = solution.weights, solution.bias
     else:
