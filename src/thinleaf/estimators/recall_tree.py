@@ -224,16 +224,21 @@ class RecallTreeClassifier(BaseOnlineClassifier):
         """Parameters that are to be found."""
         return frozenset(name for name in _FOUND if getattr(self, name) == "auto")
 
+    def _number(self, name: str) -> int | None:
+        """Return a parameter that is given, None if it is to be found."""
+        value: Any = getattr(self, name)
+        return None if value == "auto" else int(value)
+
     def _start(self, X: Any) -> None:
-        vars(self).pop("settings_", None)
+        self.__dict__.pop("settings_", None)
         super()._start(X)
         self.race_ = []
 
     def _new_model(self, n_features: int, *, dense: bool) -> RecallTreeModel:
         if "settings_" not in vars(self):
             self._take(self._given_settings())
-            self.n_passes_ = 5 if self.n_passes == "auto" else int(self.n_passes)
-            self.beam_ = 4 if self.beam == "auto" else int(self.beam)
+            self.n_passes_ = int(self._number("n_passes") or 5)
+            self.beam_ = int(self._number("beam") or 4)
             self.temperature_ = 1.0
         return RecallTreeModel(n_features, self._settings(), dense=dense)
 
@@ -278,15 +283,13 @@ class RecallTreeClassifier(BaseOnlineClassifier):
 
     def _decide(self, stream: Stream, order: IndexArray) -> int:
         free = self._free
-        auto_passes, auto_beam = self.n_passes == "auto", self.beam == "auto"
-        races = free or auto_passes or auto_beam
+        n_passes, beam = self._number("n_passes"), self._number("beam")
+        races = free or n_passes is None or beam is None
         if "max_candidates" in free:
             self.settings_["max_candidates"] = min(MOST_CANDIDATES, len(self.arrivals_))
         if races and order.size >= FEWEST_ROWS and len(self.arrivals_) > 1:
             rng = np.random.default_rng(order[: 1 << 10].astype(np.uint32))
             race = Race(self._racer, stream, order, len(self.arrivals_), rng)
-            n_passes = None if auto_passes else int(self.n_passes)
-            beam = None if auto_beam else int(self.beam)
             choice = run(race, self._settings(), free, n_passes, beam)
             self._take(choice.settings)
             self.n_passes_, self.beam_ = choice.n_passes, choice.beam
@@ -313,7 +316,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
             old = arrays.get(name)
             if old is not None and old.ndim and old.shape[-1] == width - 1:  # of an older version
                 arrays[name] = np.concatenate([old, np.zeros_like(old[..., :1])], axis=-1)
-        vars(self).pop("settings_", None)
+        self.__dict__.pop("settings_", None)
         super()._restore(arrays, fitted, model)
         self.race_ = []
 

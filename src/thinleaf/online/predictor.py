@@ -128,11 +128,12 @@ class OnlinePredictor(Predictor):
         """Return the probability of every class."""
         P = np.empty((n_rows_of(rows), self._counts.size), dtype=ACCUM)
         if self.beam > 1:
-            for first, part in self._beams.mixtures(rows, *self._mixing):
-                P[first : first + part.n.size] = part.rest[:, None] * self._share
-                at, slot = _entries(part.n)
-                P[first + at, part.ids[at, slot]] = part.p[at, slot]
-            return P[:, self._columns]
+            for first, mixed in self._beams.mixtures(rows, *self._mixing):
+                P[first : first + mixed.n.size] = mixed.rest[:, None] * self._share
+                at, slot = _entries(mixed.n)
+                P[first + at, mixed.ids[at, slot]] = mixed.p[at, slot]
+            ordered: AccumArray = P[:, self._columns]
+            return ordered
         for part in self._shortlists(rows):
             P[part.rows] = part.outside
             P[np.ix_(part.rows, part.candidates)] = part.inside
@@ -219,19 +220,15 @@ class OnlinePredictor(Predictor):
         return share
 
     def _sparse_mixtures(self, rows: Rows) -> sp.csr_array:
-        sizes, ids, p = [], [], []
-        for _, part in self._beams.mixtures(rows, *self._mixing):
+        sizes = np.zeros(n_rows_of(rows), dtype=INDEX)
+        ids, p = [np.empty(0, dtype=INDEX)], [np.empty(0, dtype=ACCUM)]
+        for first, part in self._beams.mixtures(rows, *self._mixing):
             at = _entries(part.n)
-            sizes.append(part.n)
+            sizes[first : first + part.n.size] = part.n
             ids.append(self._rank[part.ids[at]])
             p.append(part.p[at])
-        ptr = offsets(np.concatenate(sizes)) if sizes else np.zeros(1, dtype=INDEX)
-        empty = np.empty(0, INDEX), np.empty(0, ACCUM)
-        columns, values = (
-            np.concatenate(parts) if parts else none
-            for parts, none in zip((ids, p), empty, strict=True)
-        )
-        P = sp.csr_array((values, columns, ptr), shape=(ptr.size - 1, self._counts.size))
+        entries = np.concatenate(p), np.concatenate(ids), offsets(sizes)
+        P = sp.csr_array(entries, shape=(sizes.size, self._counts.size))
         P.sort_indices()
         return P
 

@@ -95,6 +95,7 @@ class BaseOnlineClassifier(SparseInputClassifier, Trainable):
     model_: OnlineModel
     progressive_: ProgressiveLoss
     progressive_loss_: float
+    _counts: AccumArray
 
     # -- what subclasses say -----------------------------------------------------------------------
 
@@ -335,7 +336,8 @@ class BaseOnlineClassifier(SparseInputClassifier, Trainable):
     @property
     def counts_(self) -> AccumArray:
         """Weight of the examples of each class so far, in the order of arrival."""
-        return self._counts[: len(self.arrivals_)]
+        counts: AccumArray = self._counts[: len(self.arrivals_)]
+        return counts
 
     @property
     def progress_(self) -> list[dict[str, float]]:
