@@ -55,8 +55,8 @@ class Bounds:
         Turned states are ``rotation @ state``.
     rows : ndarray of shape (n_classes, in_features)
         Turned rows without their mean, as int8.
-    numbers : ndarray of shape (n_classes, 7)
-        Scale; ‖e₁‖ and ‖w₂‖ after each step.
+    numbers : ndarray of shape (n_classes, 9)
+        Of each step: the scale of what is read in it, then ‖e₁‖ and ‖w₂‖ after it.
     steps : ndarray of shape (3,)
         Coordinates that are read then.
     longest : float
@@ -85,21 +85,26 @@ class Bounds:
         steps = np.unique([max(1, round(share * dim)) for share in _STEPS])
         steps = np.concatenate([steps, np.repeat(dim, 3 - steps.size)]).astype(INDEX)
         rows = np.empty((n_classes, dim), dtype=np.int8)
-        numbers = np.empty((n_classes, 7), dtype=PARAM)
+        numbers = np.empty((n_classes, 9), dtype=PARAM)
         longest = 0.0
         for begin in range(0, n_classes, _BLOCK):
             part = slice(begin, min(begin + _BLOCK, n_classes))
             block = weight[part].astype(ACCUM)
             longest = max(longest, float(np.linalg.norm(block, axis=1).max()))
             block = (block - centre) @ rotation.T.astype(ACCUM)
-            scale = np.maximum(np.abs(block).max(axis=1) / 127.0, 1e-30).astype(PARAM)
-            rows[part] = np.rint(block / scale[:, None].astype(ACCUM))
-            error = block - rows[part] * scale[:, None].astype(ACCUM)
-            numbers[part, 0] = scale
+            error, begun = np.empty_like(block), 0
             for i, read in enumerate(steps.tolist()):
-                numbers[part, 1 + 2 * i] = np.linalg.norm(error[:, :read], axis=1)
-                numbers[part, 2 + 2 * i] = np.linalg.norm(block[:, read:], axis=1)
-        numbers[:, 1:] *= 1.0 + 1e-5  # norms are rounded up
+                here = slice(begun, read)
+                largest = np.abs(block[:, here]).max(axis=1, initial=0.0)
+                scale = np.maximum(largest / 127.0, 1e-30).astype(PARAM)
+                rows[part, here] = np.rint(block[:, here] / scale[:, None].astype(ACCUM))
+                error[:, here] = block[:, here] - rows[part, here] * scale[:, None].astype(ACCUM)
+                numbers[part, 3 * i] = scale
+                numbers[part, 3 * i + 1] = np.linalg.norm(error[:, :read], axis=1)
+                numbers[part, 3 * i + 2] = np.linalg.norm(block[:, read:], axis=1)
+                begun = read
+        for i in (1, 2, 4, 5, 7, 8):
+            numbers[:, i] *= 1.0 + 1e-5  # norms are rounded up
         return cls(centre.astype(PARAM), rotation, rows, numbers, steps, longest)
 
     @property

@@ -252,7 +252,6 @@ def survivors_of(
     n, n_read = 0, 0
     for c in range(len(rows)):
         offset = bias[c] if bias.size else np.float32(0.0)
-        scale = numbers[c, 0]
         total = np.float32(0.0)
         begin = 0
         lives = True
@@ -261,11 +260,11 @@ def survivors_of(
             part = np.float32(0.0)
             for j in range(begin, end):
                 part += np.float32(rows[c, j]) * state[j]
-            total += part
+            total += numbers[c, 3 * step] * part
             n_read += end - begin
             begin = end
-            bound = scale * total + numbers[c, 1 + 2 * step] * norms[step, 0]
-            bound += numbers[c, 2 + 2 * step] * norms[step, 1] + offset
+            bound = total + numbers[c, 3 * step + 1] * norms[step, 0]
+            bound += numbers[c, 3 * step + 2] * norms[step, 1] + offset
             if bound < least:
                 lives = False
                 break
