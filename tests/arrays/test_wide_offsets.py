@@ -42,6 +42,7 @@ def test_rows_and_local_problems_are_as_wide_as_they_need_to_be(narrow):
     assert gather(rows, few)[0].indptr.dtype == np.int32
     every = np.arange(200, dtype=np.int32)
     local, features = gather(rows, every)
+    assert rows.n_features < 16 * X.nnz  # not by sorting
     assert local.indptr.dtype == np.int64
     by_column = sp.csc_matrix(X)[:, features]
     assert_array_equal(local.indptr, by_column.indptr)
@@ -67,3 +68,21 @@ def test_wide_and_narrow_offsets_give_the_same_tree(model, monkeypatch):
     wide = X.copy()
     wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
     assert_array_equal(model.fit(wide, y).predict_proba(wide), before)
+
+
+@pytest.mark.parametrize("rows", [[], [3], [7, 2, 150, 9]])
+def test_few_entries_are_gathered_by_sorting_as_others_are(rows, monkeypatch):
+    X, _ = sparse_rows()
+    wide = sp.csr_matrix((X.data, X.indices * 500, X.indptr), shape=(200, 15_000))
+    rows = np.array(rows, dtype=np.int32)
+    local, features = gather(as_rows(wide), rows)
+    if rows.size == 0:
+        assert features.size == 0
+        assert_array_equal(local.indptr, [0])
+        return
+    monkeypatch.setattr("thinleaf.kernels.products._FEW_ENTRIES", np.inf)
+    other, other_features = gather(as_rows(wide), rows)
+    assert_array_equal(features, other_features)
+    for a, b in zip(local[:3], other[:3], strict=True):
+        assert a.dtype == b.dtype
+        assert_array_equal(a, b)

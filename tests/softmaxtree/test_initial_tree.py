@@ -299,3 +299,16 @@ def test_merging_far_from_the_origin():
 def test_merging_clusters_without_mass():
     means, mass = np.zeros((4, 2)), np.array([1.0, 0.0, 0.0, 0.0])
     assert sorted(merge_order(means, mass).tolist()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_very_many_classes_are_halved_by_a_sample(kind, monkeypatch):
+    monkeypatch.setattr("thinleaf.softmaxtree.growth.initial_tree._MANY_POINTS", 20)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), 2)
+    X = rng.random((200, 12)) * 0.1
+    X[np.arange(200), y // 50] += 3.0
+    data = TrainingData(as_rows(X, kind), y.astype(INDEX), np.ones(200), 100)
+    start = initial_tree(data, 1, "balanced_clusters", seed())
+    assert len({*start.assignment[:100]}) == len({*start.assignment[100:]}) == 1
+    assert start.assignment[0] != start.assignment[-1]

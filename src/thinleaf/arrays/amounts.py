@@ -18,7 +18,7 @@ def as_bytes(amount: Any) -> int:
     ValueError
         If it is no amount of memory.
     """
-    if isinstance(amount, Integral) and not isinstance(amount, bool) and amount > 0:
+    if isinstance(amount, Integral) and not isinstance(amount, bool) and int(amount) > 0:
         return int(amount)
     found = _AMOUNT.fullmatch(amount) if isinstance(amount, str) else None
     n_bytes = 0 if found is None else int(float(found[1]) * _UNITS[found[2].lower()])

@@ -17,7 +17,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, OFFSET, PARAM, AccumArray, IndexArray, OffsetArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    OFFSET,
+    PARAM,
+    AccumArray,
+    AnyArray,
+    IndexArray,
+    OffsetArray,
+)
 from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import CSR, Rows, as_matrix, n_features_of, n_rows_of, offset_type
 
@@ -162,7 +171,8 @@ class StoreWriter:
         if isinstance(X, CSR):
             first, last = int(X.indptr[0]), int(X.indptr[-1])  # rows may be views of more
             sizes = np.diff(X.indptr).astype(INDEX)
-            arrays = [y, weight, sizes, X.indices[first:last], X.data[first:last]]
+            arrays: list[AnyArray] = [y, weight, sizes]
+            arrays += [X.indices[first:last], X.data[first:last]]
             n_entries = last - first
         else:
             arrays, n_entries = [y, weight, np.ascontiguousarray(X)], X.size

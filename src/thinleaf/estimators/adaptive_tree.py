@@ -618,7 +618,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         self, data: TrainingData, rows: PartRows, seed: np.random.SeedSequence
     ) -> PartTree:
         held = held_weight(data, rows, self.validation_fraction or JUDGES)
-        judged, scale, found = None, 1.0, {"ended_": ""}
+        judged, scale = None, 1.0
+        found: dict[str, Any] = {}
         if self.decisions == "held_out" and np.count_nonzero(held) >= LEAST_JUDGES:
             self._share, self._watch = rows.share, Watch()
             self._adapt(data, held, seed, None, lambda _: None)

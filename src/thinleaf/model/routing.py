@@ -5,6 +5,7 @@ These functions allocate; the kernels fill. They serve training, metrics and est
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,6 +50,29 @@ class Reach:
         return self.end - self.begin
 
 
+class _Scratch(threading.local):
+    """Memory of a thread for all features, as kernels leave it: else each node would clear it."""
+
+    def __init__(self) -> None:
+        self._weights = np.empty(0, dtype=PARAM)
+        self._positions = np.empty(0, dtype=INDEX)
+
+    def weights(self, n_features: int) -> ParamArray:
+        """Return zeros."""
+        if self._weights.size < n_features:
+            self._weights = np.zeros(n_features, dtype=PARAM)
+        return self._weights[:n_features]
+
+    def positions(self, n_features: int) -> IndexArray:
+        """Return -1 for each feature."""
+        if self._positions.size < n_features:
+            self._positions = np.full(n_features, -1, dtype=INDEX)
+        return self._positions[:n_features]
+
+
+_SCRATCH = _Scratch()
+
+
 def all_rows(X: Rows) -> IndexArray:
     """Return the ids of all rows."""
     return np.arange(n_rows_of(X), dtype=INDEX)
@@ -62,7 +86,7 @@ def route(tree: Tree, X: Rows, rows: IndexArray | None = None, start: int = 0) -
     end = np.zeros(tree.n_nodes, dtype=INDEX)
     route_rows(
         X, rows, start, tree.children, tree.router_ptr, tree.router_idx, tree.router_val, tree.bias,
-        order, begin, end, np.zeros(n_features_of(X), dtype=PARAM),
+        order, begin, end, _SCRATCH.weights(n_features_of(X)),
     )  # fmt: skip
     return Reach(rows, order, begin, end)
 
@@ -109,7 +133,7 @@ def losses(
         X, reach.rows, y, reach.order, reach.begin, reach.end, tree.children, tree.class_ptr,
         tree.class_ids, tree.feat_ptr, tree.feat_idx, tree.block_ptr, tree.block_val,
         tree.row_size, tree.entry_ptr, tree.entry_slot, tree.entry_val, tree.leaf_bias,
-        np.full(n_features_of(X), -1, dtype=INDEX), PARAM(sharpness), cross_entropy, correct,
+        _SCRATCH.positions(n_features_of(X)), PARAM(sharpness), cross_entropy, correct,
     )  # fmt: skip
     return cross_entropy, correct
 
@@ -139,7 +163,7 @@ def router_scores(router: Router, X: Rows, rows: IndexArray) -> ParamArray:
     out = np.empty(rows.size, dtype=PARAM)
     score_router(
         X, rows, router.features, router.weights, np.float32(router.bias),
-        np.zeros(n_features_of(X), dtype=PARAM), np.arange(rows.size, dtype=INDEX), out,
+        _SCRATCH.weights(n_features_of(X)), np.arange(rows.size, dtype=INDEX), out,
     )  # fmt: skip
     return out
 

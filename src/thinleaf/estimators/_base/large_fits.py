@@ -241,10 +241,11 @@ class BaseLargeFits(BaseTreeClassifier):
         if self.hierarchy is not None:
             trainer._hierarchy = Hierarchy.of(self.hierarchy, classes)
         seed = seed_sequence(self.random_state)
-        plan = Plan(trainer, classes, factor, unit, seed, room, found.n_rows)
+        counts = mass * factor / unit
+        plan = Plan(trainer, classes, factor, unit, counts, seed, room, found.n_rows)
         say = _to_stderr(type(self).__name__) if self.verbose else None
         fit = PartFit(plan, found.shards, found.class_of, executor, directory, say)
-        joined = fit.run(mass * factor / unit)
+        joined = fit.run(counts)
         branch = joined.branch
         branch.tree.validate()
         self.tree_ = branch.tree
@@ -264,7 +265,8 @@ class BaseLargeFits(BaseTreeClassifier):
     def _class_factor(self, classes: AnyArray, mass: AccumArray) -> AccumArray:
         """Return what weights of each class are multiplied by."""
         if self.class_weight == "balanced":
-            return mass.sum() / np.count_nonzero(mass) / np.maximum(mass, 1e-300)
+            mean = float(mass.sum() / np.count_nonzero(mass))
+            return np.asarray(mean / np.maximum(mass, 1e-300), dtype=ACCUM)
         if self.class_weight is None:
             return np.ones(classes.size, dtype=ACCUM)
         return np.asarray(compute_sample_weight(self.class_weight, classes), dtype=ACCUM)

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from thinleaf._dtypes import INDEX, AccumArray, AnyArray, BoolArray, IndexArray
+from thinleaf._dtypes import INDEX, NO_CHILD, AccumArray, AnyArray, BoolArray, IndexArray
 from thinleaf.arrays.row_store import Chunk, RowStore, StoreWriter, check_room, gathered
 from thinleaf.arrays.rows import Rows, take_rows
 from thinleaf.estimators._base.memory import room_for_rows, used_now
@@ -51,6 +51,12 @@ _TOO_LARGE = 1.5
 """A part of more than this many times what fits is split again."""
 
 _MOST_SPLITS = 3
+_JUDGED_ROWS = 1.5
+"""A class with fewer rows in all does not judge: else no tree would know it before the last fit."""
+
+_ENOUGH = 100
+"""Rows that say how many guests there will be."""
+
 _PROCESS = 400 * 2**20
 """Bytes of a process that has loaded what trains, and no rows."""
 
@@ -118,6 +124,8 @@ class Plan:
         What weights of rows are multiplied by.
     unit : float
         The smallest weight of a row.
+    counts : ndarray of shape (n_classes,)
+        Weight of each class, in rows.
     seed : SeedSequence
     room : int
         Bytes of rows that a part may have.
@@ -129,6 +137,7 @@ class Plan:
     classes: AnyArray
     factor: AccumArray
     unit: float
+    counts: AccumArray
     seed: np.random.SeedSequence
     room: int
     n_rows: int
@@ -289,12 +298,15 @@ class PartFit:
         items = [(s, c, i) for i, (s, c) in enumerate(zip(self.shards, self.class_of, strict=True))]
         seed = node_seed(plan.seed, 3)
         drawn = each(self.executor, draw_rows, items, (share, seed))
-        sample = plan.sample(joined(drawn))
+        data = plan.data(joined(drawn))
+        unseen = plan.unseen(data.X)
+        sample, others = (data.take(np.flatnonzero(mask)) for mask in (~unseen, unseen))
         top = self._top(sample, self.n_bytes, node_seed(plan.seed, 4))
         floor = plan.trainer._part_floor(sample.X)
-        if floor is not None:
-            floor = guest_floor(top, sample.X, floor)
-        del drawn, sample
+        if floor is not None:  # of rows that it was not trained on, more are near a border
+            some = others if others.n_rows >= _ENOUGH else sample
+            floor = guest_floor(top, some.X, floor)
+        del drawn, data, sample, others
         sources = [
             (shard.store, class_of, 0, self.directory / f"rows{i}-")
             for i, (shard, class_of) in enumerate(zip(self.shards, self.class_of, strict=True))
@@ -380,14 +392,15 @@ def fit_part(
         store.remove()
     data = plan.data(chunk)
     del chunk
-    rows = part_rows(top, data.X, leaf, floor, plan.unseen(data.X))
+    unseen = plan.unseen(data.X) & (plan.counts[data.y] >= _JUDGED_ROWS)
+    rows = part_rows(top, data.X, leaf, floor, unseen)
     present, local = np.unique(data.y, return_inverse=True)
     classes, n_classes = present.astype(INDEX), plan.classes.size
     own = data.take(np.flatnonzero(rows.own))
     own = replace(own, weight=own.weight / plan.unit)
     if classes.size == 1:
         tree = Tree.build(
-            [[-1, -1]], [Leaf.constant(int(classes[0]))], n_features=top.n_features,
+            np.full((1, 2), NO_CHILD), [Leaf.constant(int(classes[0]))], n_features=top.n_features,
             n_classes=n_classes,
         )  # fmt: skip
         part = PartTree(tree, None, None, 1.0, {"train_error": 0.0, "validation_error": None})

@@ -108,7 +108,7 @@ def store_shard(reader: Mapping[str, Any], item: tuple[Any, Path]) -> StoredShar
     ids: dict[Any, int] = {}
     mass = np.zeros(0, dtype=ACCUM)
     moments = _Moments()
-    least, notes = np.inf, []
+    least, notes = np.inf, list[str]()
     written = isinstance(shard, str)
     chunks = _file_chunks(shard, reader, notes) if written else _array_chunks(shard)
     for X, labels, weight in chunks:
@@ -162,10 +162,10 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
     """Return chunks as one; all are sparse or all dense."""
     y = np.concatenate([chunk.y for chunk in chunks])
     weight = np.concatenate([chunk.weight for chunk in chunks])
-    parts = [chunk.X for chunk in chunks]
-    sparse = [X for X in parts if isinstance(X, CSR)]
+    sparse = [chunk.X for chunk in chunks if isinstance(chunk.X, CSR)]
     if not sparse:
-        return Chunk(np.concatenate(parts), y, weight)
+        dense = [chunk.X for chunk in chunks if not isinstance(chunk.X, CSR)]
+        return Chunk(np.concatenate(dense), y, weight)
     sizes = np.concatenate([np.diff(X.indptr) for X in sparse])
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(INDEX)
     indices = np.concatenate([X.indices for X in sparse])

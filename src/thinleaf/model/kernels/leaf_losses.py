@@ -46,7 +46,8 @@ def group_losses(
 ) -> None:
     """Fill the cross-entropy (∞ where the leaf lacks the class) and whether the top class is right.
 
-    ``y`` is indexed by row id; the outputs by position in ``rows``.
+    ``y`` is indexed by row id; the outputs by position in ``rows``. ``position`` is scratch for all
+    features, -1 everywhere, and left so.
     """
     widest, longest = 1, 1
     for node in range(children.shape[0]):

@@ -32,7 +32,8 @@ def route_rows(
     """Partition ``rows`` from node ``start`` down.
 
     ``order`` must hold 0..n-1 and becomes the permutation of positions in ``rows``, stable within a
-    leaf; ``begin[i]:end[i]`` is the range of node ``i`` in it. ``w_dense`` is zeroed scratch.
+    leaf; ``begin[i]:end[i]`` is the range of node ``i`` in it. ``w_dense`` is zeroed scratch,
+    and left so.
     """
     held = np.empty(rows.size, dtype=order.dtype)
     projection = np.empty(rows.size, dtype=np.float32)
@@ -87,12 +88,17 @@ def score_router(
     order: IndexArray,
     out: ParamArray,
 ) -> None:
-    """Fill ``out`` with w·x + b of each row; ``order`` must hold 0..n-1."""
+    """Fill ``out`` with w·x + b of each row; ``order`` must hold 0..n-1.
+
+    ``w_dense`` is zeroed scratch, and left so.
+    """
     for t in range(w_idx.size):
         w_dense[w_idx[t]] = w_val[t]
     project_rows(X, rows, order, w_idx, w_val, w_dense, out)
     for i in range(rows.size):
         out[i] += bias
+    for t in range(w_idx.size):
+        w_dense[w_idx[t]] = 0.0
 
 
 @kernel

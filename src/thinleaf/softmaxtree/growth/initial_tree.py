@@ -39,6 +39,10 @@ _POWER_STEPS = 12
 _PCA_ROWS = 10_000
 _HALVE_STARTS = 3
 _HALVE_STEPS = 20
+_MANY_POINTS = 20_000
+_LAST_STEPS = 3
+"""Points above which a sample is halved first, and steps over all of them."""
+
 _FEW_VALUES = 16
 """Columns for each value above which used ones are found by sorting values."""
 
@@ -320,9 +324,12 @@ def _balanced_assignment(
 def _halve(points: Matrix, rng: np.random.Generator) -> BoolArray:
     """Split points of unit length into two halves by spherical 2-means; return the second's mask.
 
-    The best of a few starts, by the similarity of the points to their half's mean.
+    The best of a few starts, by the similarity of the points to their half's mean. Of very many
+    points, a sample is halved, and then the others with it.
     """
     n_points = points.shape[0]
+    if n_points > _MANY_POINTS:
+        return _halve_many(points, rng)
     best: BoolArray = np.arange(n_points) >= (n_points + 1) // 2
     best_value = -np.inf
     if n_points <= 2:
@@ -344,6 +351,20 @@ def _halve(points: Matrix, rng: np.random.Generator) -> BoolArray:
         if value > best_value:
             best, best_value = right, value
     return best
+
+
+def _halve_many(points: Matrix, rng: np.random.Generator) -> BoolArray:
+    """Return the halves of very many points: those of a sample, moved by a few steps over all."""
+    some = np.sort(rng.choice(points.shape[0], _MANY_POINTS, replace=False))
+    sample = points[some]
+    right = _halve(sample, rng)
+    axis = _unit(_sum(sample, right)) - _unit(_sum(sample, ~right))
+    for _ in range(_LAST_STEPS):
+        rank = np.argsort(_product(points, axis), kind="stable")
+        halves: BoolArray = np.zeros(points.shape[0], dtype=np.bool_)
+        halves[rank[(points.shape[0] + 1) // 2 :]] = True
+        axis = _unit(_sum(points, halves)) - _unit(_sum(points, ~halves))
+    return halves
 
 
 def _unit(v: AccumArray) -> AccumArray:

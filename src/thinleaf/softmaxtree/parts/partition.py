@@ -62,12 +62,7 @@ def unseen_rows(X: Rows, share: float | None, seed: np.random.SeedSequence) -> B
 
 def held_weight(data: TrainingData, rows: PartRows, share: float) -> AccumArray:
     """Return the weight that rows of a part have as judges, as ``hold_out`` does of all rows."""
-    judges = rows.own & rows.unseen
-    left = np.bincount(data.y[rows.own & ~judges], minlength=data.n_classes)
-    order = np.flatnonzero(judges)
-    _, first = np.unique(data.y[order], return_index=True)
-    spared = order[first]  # no class is held out as a whole
-    judges[spared[left[data.y[spared]] == 0]] = False
+    judges = rows.own & rows.unseen  # also rows that went astray: their class is elsewhere
     least = np.full(data.n_classes, np.inf)
     np.minimum.at(least, data.y, data.weight)
     copies = data.weight / least[data.y]

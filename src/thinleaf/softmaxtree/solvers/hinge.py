@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, IndexArray, ParamArray
+from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
 from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import CSC, n_local_features, offset_type
 from thinleaf.kernels._jit import kernel
@@ -125,7 +125,7 @@ def _by_row(
 
 @kernel
 def _transpose(
-    indptr: IndexArray,
+    indptr: AnyArray,
     indices: IndexArray,
     data: ParamArray,
     cursor: IndexArray,
