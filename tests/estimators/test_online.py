@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -588,3 +590,16 @@ def test_ablations_change_the_model():
     ):
         other = clone(plain).set_params(**params).fit(X, y)
         assert not np.array_equal(other.predict_proba(X), plain.predict_proba(X)), params
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("system", ["recall", "lom"])
+def test_trees_of_version_0_1_go_on_learning(system, kind):
+    """Recall Trees were stored with a router for each node; answers are as they were."""
+    path = Path(__file__).parents[1] / "data" / "online" / f"{system}-{kind}.thinleaf"
+    deployed, clf = load(path), load_estimator(path)
+    X = np.random.default_rng(1).normal(size=(200, 6)).astype(np.float32)
+    rows = X if kind == "dense" else sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    np.testing.assert_array_equal(clf.predict(rows), deployed.predict(rows))
+    clf.partial_fit(rows, np.arange(200) % 12)
+    assert clf.predict(rows).shape == (200,)

@@ -17,7 +17,7 @@ from thinleaf.estimators._base.storable import Types
 from thinleaf.online.histogram import MOST_CANDIDATES
 from thinleaf.online.importance import LOSSES
 from thinleaf.online.linear_models import Learning
-from thinleaf.online.recall_model import RecallTreeModel
+from thinleaf.online.recall_model import RecallTreeModel, without_leaf_routers
 from thinleaf.online.recall_race import FEWEST_ROWS, Race, robust, run
 from thinleaf.online.recall_tree import Settings
 from thinleaf.online.scaled_rows import Stream
@@ -311,7 +311,7 @@ class RecallTreeClassifier(BaseOnlineClassifier):
     ) -> None:
         if type(fitted) is dict and "settings_" in fitted:
             self._check_found(fitted)
-        arrays = dict(arrays)
+        arrays = without_leaf_routers(arrays, "model.")
         for name, width in (("model.histograms.stats", 4), ("model.sizes", 3)):
             old = arrays.get(name)
             if old is not None and old.ndim and old.shape[-1] == width - 1:  # of an older version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from thinleaf._dtypes import (
     OFFSET,
     PARAM,
     AccumArray,
+    AnyArray,
     IndexArray,
     OffsetArray,
 )
+from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import Rows, n_rows_of
 from thinleaf.online.beam import (
     Mixtures,
@@ -27,6 +29,7 @@ from thinleaf.online.beam import (
     outside_mass,
 )
 from thinleaf.online.growable import (
+    check_contents,
     check_models,
     check_scales,
     check_tables,
@@ -60,7 +63,7 @@ from thinleaf.online.recall_tree import (
 )
 from thinleaf.online.scaled_rows import Stream, longest, new_scales
 from thinleaf.online.softmax_form import Unrolled, breadth_first, plain_weights
-from thinleaf.online.tables import COUNT, EMPTY, contents, first_owners
+from thinleaf.online.tables import COUNT, EMPTY, Contents, contents, first_owners
 
 _NONE = np.empty(0, dtype=INDEX)
 _PART = 256
@@ -302,6 +305,37 @@ class RecallTreeModel:
 def _n_routers(n_nodes: int) -> int:
     """Return how many nodes have children; at first there is one router for the root, too."""
     return max(n_nodes // 2, 1)
+
+
+def without_leaf_routers(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
+    """Return a stored state as it is now: files of former versions have a router for each node."""
+    out, routers = dict(arrays), f"{prefix}routers."
+    nodes, bias = out.get(f"{prefix}nodes"), out.get(f"{routers}bias")
+    if nodes is None or bias is None or nodes.ndim != 2 or nodes.shape[1] != 3:
+        return out
+    inner = np.flatnonzero(nodes[:, LEFT] != NO_CHILD)
+    if not inner.size or bias.shape[:1] != nodes.shape[:1]:
+        return out
+    inner = inner[np.argsort(nodes[inner, LEFT])]
+    out[f"{routers}bias"] = bias[inner]
+    if f"{routers}weights" in out:
+        out[f"{routers}weights"] = out[f"{routers}weights"][inner]
+        return out
+    ptr, keys, values = (out.get(f"{routers}weights.{name}") for name in ("ptr", "keys", "values"))
+    if ptr is None or keys is None or values is None or keys.max(initial=0) >= nodes.shape[0]:
+        return out
+    check_contents("routers", Contents(ptr, keys, values), 2)
+    number = np.full(nodes.shape[0], EMPTY, dtype=keys.dtype)
+    number[inner] = np.arange(inner.size)
+    features = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+    order = np.lexsort((number[keys], features))
+    order = order[number[keys[order]] != EMPTY]
+    out[f"{routers}weights.ptr"] = offsets(
+        np.bincount(features[order], minlength=ptr.size - 1), ptr.dtype
+    )
+    out[f"{routers}weights.keys"] = number[keys[order]]
+    out[f"{routers}weights.values"] = values[order]
+    return out
 
 
 def _new_nodes(n_nodes: int) -> IndexArray:
