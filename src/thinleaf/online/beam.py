@@ -191,12 +191,15 @@ def mix(
     tree: RecallTree,
     row: Row,
     n_paths: int,
+    smooth: bool,
     prior: Prior,
     settings: Settings,
     scratch: Scratch,
     paths: Paths,
 ) -> tuple[int, float]:
     """Fill in the classes of the paths' ends and their probabilities.
+
+    Without ``smooth``, classes that are no candidates get nothing.
 
     Returns their number, and what the share of every other class is multiplied by.
     """
@@ -208,7 +211,9 @@ def mix(
         extra = paths.passed[paths.slot[path]]
         seen = Row(row.idx, row.val, row.n, extra, np.int64(n_extra))
         score(tree.regressors, seen, candidates, k, scratch)
-        mass, missing = _outside(tree, node, prior, settings)
+        mass, missing = 0.0, 0.0
+        if smooth:
+            mass, missing = _outside(tree, node, prior, settings)
         missing *= weight
         best = -math.inf
         for c in range(k):
@@ -272,6 +277,7 @@ def mix_rows(
     tree: RecallTree,
     X: Rows,
     first: int,
+    smooth: bool,
     sharpness: float,
     prior: Prior,
     settings: Settings,
@@ -284,7 +290,7 @@ def mix_rows(
         n = prepare(X, first + i, tree.scales, scratch.idx, scratch.val)
         row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
         n_paths = search(tree, row, sharpness, settings, scratch, paths)
-        n_mixed, rest = mix(tree, row, n_paths, prior, settings, scratch, paths)
+        n_mixed, rest = mix(tree, row, n_paths, smooth, prior, settings, scratch, paths)
         mixtures.n[i], mixtures.rest[i] = n_mixed, rest
         for c in range(n_mixed):
             mixtures.ids[i, c], mixtures.p[i, c] = paths.ids[c], paths.p[c]
@@ -307,7 +313,7 @@ def mixed_classes(
         n = prepare(X, i, tree.scales, scratch.idx, scratch.val)
         row = Row(scratch.idx, scratch.val, n, scratch.path, np.int64(0))
         n_paths = search(tree, row, sharpness, settings, scratch, paths)
-        n_mixed, rest = mix(tree, row, n_paths, prior, settings, scratch, paths)
+        n_mixed, rest = mix(tree, row, n_paths, True, prior, settings, scratch, paths)
         winner, p = np.int64(prior.first[0]), -1.0
         for c in range(n_mixed):
             tie = paths.p[c] == p and paths.ids[c] < winner

@@ -183,14 +183,12 @@ class OnlinePredictor(Predictor):
         arrived: AnyArray = self._columns[ids]
         p = np.empty(ids.size, dtype=ACCUM)
         if self.beam > 1:
-            for first, mixed in self._beams.mixtures(rows, *self._mixing):
+            for first, mixed in self._beams.mixtures(rows, *self._mixing, smooth=smooth):
                 own = arrived[first : first + mixed.n.size]
                 valid = np.arange(mixed.ids.shape[1]) < mixed.n[:, None]
                 found = valid & (mixed.ids == own[:, None])
                 held, inside = found.any(axis=1), (mixed.p * found).sum(axis=1)
                 others = mixed.rest * self._share[own]
-                if not smooth:
-                    inside, others = inside / (mixed.p * valid).sum(axis=1), np.zeros(own.size)
                 p[first : first + own.size] = np.where(held, inside, others)
             return p
         for part in self._shortlists(rows):

@@ -145,7 +145,7 @@ class RecallTreeModel:
         return best
 
     def mixtures(
-        self, X: Rows, counts: AccumArray, beam: int, temperature: float
+        self, X: Rows, counts: AccumArray, beam: int, temperature: float, *, smooth: bool = True
     ) -> Iterator[tuple[int, Mixtures]]:
         """Return the candidates of several paths, with their probabilities, some rows at a time.
 
@@ -156,7 +156,9 @@ class RecallTreeModel:
         n_rows, sharpness = n_rows_of(X), 1.0 / temperature
         for first in range(0, n_rows, _PART):
             part = new_mixtures(min(_PART, n_rows - first), beam)
-            mix_rows(self.state, X, first, sharpness, prior, self.settings, scratch, paths, part)
+            mix_rows(
+                self.state, X, first, smooth, sharpness, prior, self.settings, scratch, paths, part
+            )
             yield first, part
 
     def unrolled(self, n_classes: int) -> Unrolled:
