@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +38,6 @@ from tests.frozen_cases import (
 from tests.strategies import random_tree, trees
 from thinleaf import FrozenTree, ModelFileError, Tree, load, load_estimator
 from thinleaf._dtypes import INDEX, PARAM
-from thinleaf.arrays import files as persist
 from thinleaf.arrays.files import read_arrays, strict_json, write_arrays
 from thinleaf.model.file_parts import Section
 from thinleaf.model.tree import Leaf
@@ -239,7 +239,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, error, st
             Path(arguments[1]).write_bytes(b"half a file")
         raise error
 
-    monkeypatch.setattr(persist if step == "save_file" else os, step, fail)
+    monkeypatch.setattr(safetensors.numpy if step == "save_file" else os, step, fail)
     with pytest.raises(type(error)):
         rich_model(2).save(path)
     assert path.read_bytes() == before
@@ -250,7 +250,7 @@ def test_a_full_disk_is_an_oserror(tmp_path, monkeypatch):
     def fail(*arguments: Any) -> None:
         raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr(persist, "save_file", fail)
+    monkeypatch.setattr(safetensors.numpy, "save_file", fail)
     with pytest.raises(OSError, match="cannot be written: No space left"):
         rich_model().save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

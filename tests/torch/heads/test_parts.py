@@ -8,7 +8,7 @@ import torch
 
 from tests.torch.heads.cases import N_CLASSES, layer, states
 from thinleaf.execution.threads import threads
-from thinleaf.torch.heads.kernels import fill_kept
+from thinleaf.torch.heads.kernels.kept_rows import fill_kept
 from thinleaf.torch.heads.leaf_sets import Counts, choose_sets, most_wanted
 from thinleaf.torch.heads.routers import Routers, leaves_below
 from thinleaf.torch.heads.rows import as_array, kind_of, packed, unpacked

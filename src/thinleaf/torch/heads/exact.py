@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import ACCUM, INDEX, PARAM, AnyArray, IndexArray, ParamArray
-from thinleaf.torch.heads.kernels import survivors_of
+from thinleaf.torch.heads.kernels.kept_rows import survivors_of
 
 _UNIT = 2.0**-24
 _STEPS = (1 / 3, 5 / 9, 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinleaf._dtypes import IndexArray, ParamArray
-from thinleaf.torch.heads.kernels import leaves_of, other_leaves_of
+from thinleaf.torch.heads.kernels.kept_rows import leaves_of, other_leaves_of
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from thinleaf._dtypes import INDEX, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
-from thinleaf.torch.heads.kernels import log_sum_exp
+from thinleaf.torch.heads.kernels.kept_rows import log_sum_exp
 
 N_BEST = 32
 """Classes of each state that are kept: what they leave out is a small share of probability."""

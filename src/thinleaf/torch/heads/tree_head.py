@@ -18,7 +18,7 @@ from thinleaf.arrays.checks import check_top_k
 from thinleaf.arrays.ragged import offsets
 from thinleaf.torch.heads import head_file
 from thinleaf.torch.heads.exact import Bounds
-from thinleaf.torch.heads.kernels import best_kept, fill_kept, fill_logits
+from thinleaf.torch.heads.kernels.kept_rows import best_kept, fill_kept, fill_logits
 from thinleaf.torch.heads.leaf_sets import LeafSets
 from thinleaf.torch.heads.routers import Routers
 from thinleaf.torch.heads.rows import RowKind, as_array, kind_of, packed, unpacked

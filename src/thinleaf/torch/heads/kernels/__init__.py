@@ -1,0 +1,1 @@
+"""Compiled loops over the rows that a leaf keeps."""
