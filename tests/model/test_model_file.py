@@ -321,6 +321,7 @@ def test_loading_reads_no_leaf_weights(tmp_path):
     tree = Tree.build(np.array([[-1, -1]]), [leaf], n_features=n, n_classes=k)
     frozen(tree).save(tmp_path / "model")
     x = np.ones(n, PARAM)
+    assert load(tmp_path / "model").predict_one(x) == 0  # what is imported late is not counted
     tracemalloc.start()
     model = load(tmp_path / "model")
     assert model.predict_one(x) == 0
