@@ -1,11 +1,15 @@
-"""Put a tree in the place of a network's output layer, and see what it costs and saves.
+"""
+A tree before a network's own output layer
+==========================================
 
 An LSTM learns to predict the next word with an ordinary output layer. ``replace_head`` then trains
 a tree on its hidden states: a state reads the rows of a leaf, where the layer reads all. Rows stay
 the network's own. ``docs/heads.md`` does the same with language models.
-
-Run it with ``python examples/replace_head.py``; it needs the ``torch`` extra.
+It needs the ``torch`` extra.
 """
+
+# %%
+# A language of 20 topics, and a network over 2,000 words.
 
 from __future__ import annotations
 
@@ -76,44 +80,47 @@ def hidden_states(network: Network, words: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(states), torch.cat(targets)
 
 
-def main() -> None:
-    """Replace the layer, and compare."""
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    train_words, test_words = text(24_000, seed=1), text(6_000, seed=2)
-    network = Network()
-    train(network, train_words)
-    layer = network.output
+# %%
+# The network is trained, then its layer is replaced: by batches that the network is run on, or by
+# hidden states.
 
-    # batches that the network is run on; hidden states as a tensor would do, too
-    head = replace_head(network, [sequence for sequence, _ in pieces(train_words)], size=100)
-    print(head)
-    test = hidden_states(network, test_words)
-    noise = torch.randn(2000, HIDDEN)
-    report = agreement_report(head, {"test": test, "noise": noise}, timed=False, warn=False)
-    with torch.no_grad():
-        errors = [
-            float((one(test[0]).argmax(-1) != test[1]).float().mean()) for one in (layer, head)
-        ]
-    print(f"test error {100 * errors[0]:.1f} %, with the tree {100 * errors[1]:.1f} %")
-    for found in report.texts:
-        print(
-            f"{found.kind}: {found.rows:.0f} of {N_WORDS} rows, the layer's word in "
-            f"{100 * found.agreement:.1f} % of cases{', unlike its training' * found.unlike}"
-        )
-    draft = draft_report(head, test[0])
-    print(f"of five proposals: {draft.tree:.2f} accepted, {draft.fixed:.2f} with a fixed list")
-    print(f"words that a drafter would have: {int(draft_mapping(head).t2d.sum())}")
+torch.manual_seed(0)
+torch.set_num_threads(1)
+train_words, test_words = text(24_000, seed=1), text(6_000, seed=2)
+network = Network()
+train(network, train_words)
+layer = network.output
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "head.thinleaf"
-        head.save(path)
-        print(f"in a file: {path.stat().st_size / 1000:.0f} kB beside the layer's weights")
-        network.output = TreeHead.load(path, layer, rows="int8")
-    with torch.no_grad():
-        words = network(test_words[:5]).argmax(dim=-1)
-    print(f"next words: {words[-1, :5].tolist()}")
+head = replace_head(network, [sequence for sequence, _ in pieces(train_words)], size=100)
+print(head)
 
+# %%
+# What it costs: on text of the same kind, and on noise.
 
-if __name__ == "__main__":
-    main()
+test = hidden_states(network, test_words)
+noise = torch.randn(2000, HIDDEN)
+report = agreement_report(head, {"test": test, "noise": noise}, timed=False, warn=False)
+with torch.no_grad():
+    errors = [float((one(test[0]).argmax(-1) != test[1]).float().mean()) for one in (layer, head)]
+print(f"test error {100 * errors[0]:.1f} %, with the tree {100 * errors[1]:.1f} %")
+for found in report.texts:
+    print(
+        f"{found.kind}: {found.rows:.0f} of {N_WORDS} rows, the layer's word in "
+        f"{100 * found.agreement:.1f} % of cases{', unlike its training' * found.unlike}"
+    )
+
+# %%
+# As a drafter's short list, and in a file beside the layer's weights.
+
+draft = draft_report(head, test[0])
+print(f"of five proposals: {draft.tree:.2f} accepted, {draft.fixed:.2f} with a fixed list")
+print(f"words that a drafter would have: {int(draft_mapping(head).t2d.sum())}")
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "head.thinleaf"
+    head.save(path)
+    print(f"in a file: {path.stat().st_size / 1000:.0f} kB beside the layer's weights")
+    network.output = TreeHead.load(path, layer, rows="int8")
+with torch.no_grad():
+    words = network(test_words[:5]).argmax(dim=-1)
+print(f"next words: {words[-1, :5].tolist()}")
