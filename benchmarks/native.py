@@ -24,7 +24,6 @@ import scipy.sparse as sp
 import thinleaf
 from benchmarks._data import available, load, read_tsv
 from benchmarks._report import arguments, table, write
-from benchmarks.latency import SETTINGS
 from thinleaf import AdaptiveSoftmaxTreeClassifier
 from thinleaf.measuring.latency import best_of, single_latency
 from thinleaf.model import model_file
@@ -34,6 +33,7 @@ from thinleaf.text import TextFeatures
 
 HERE = Path(__file__).parent
 NATIVE = Path(thinleaf.__file__).parent / "native"
+SETS = ("letter", "icd10cm")
 DENSE, PAIRS, TEXT = 1, 2, 4
 ROUNDS = 31
 
@@ -43,9 +43,7 @@ def trained(folder: Path, data: Path, name: str) -> Path:
     path = folder / f"{name}.thinleaf"
     if path.exists():
         return path
-    clf = AdaptiveSoftmaxTreeClassifier(
-        decisions="training", random_state=0, n_jobs=-1, **SETTINGS[name]
-    )
+    clf = AdaptiveSoftmaxTreeClassifier(random_state=0, n_jobs=-1)
     if name == "letter":
         own = load(data, name)
         clf.fit(own.X_train, own.y_train).freeze().save(path)
@@ -265,7 +263,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--models", type=Path, help="directory that trained models are kept in")
     options = parser.parse_args()
-    sets = [name for name in SETTINGS if available(options.data, name)]
+    sets = [name for name in SETS if available(options.data, name)]
     rows, graphs, first = [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
