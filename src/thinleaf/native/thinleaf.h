@@ -3224,6 +3224,74 @@ TL_SMALL int tl_mix_input(const tl_model *m, tl_input in, tl_mixture *mix, int s
     return tl_mix(m, &row, mix, smooth);
 }
 
+#ifndef __OPTIMIZE_SIZE__
+#define TL_UNDECIDED INT32_MIN
+
+/* The class that the leaves of a row's paths alone make the most probable, or that they leave it open.
+ * It ends as soon as neither leaves that have not been asked nor what leaves give to classes outside
+ * them could change the result. */
+static int32_t tl_vote(const tl_model *m, const tl_row *row, tl_mixture *mix)
+{
+    double top_prior = tl_long_number(m->prior, tl_int(m->rank, 0)), unasked = 1.0, beside = 0.0, faint;
+    int64_t n_lookup = mix->n_lookup, n = m->n_trees, i, c;
+    int32_t found = TL_UNDECIDED;
+    if (m->beam > 1) {
+        tl_find_paths(m, row, mix);
+        n = mix->n_paths;
+    }
+    faint = 0.01 / (double)n; /* fewer votes are left out, so no more than 100 n classes get some */
+    mix->n_lookup = tl_power_of_two(200 * n);
+    if (mix->n_lookup > n_lookup) mix->n_lookup = n_lookup;
+    for (c = 0; c < mix->n_lookup; c++) mix->lookup[c] = 0;
+    mix->n = 0;
+    mix->rest = 0.0;
+    for (i = 0; i < n && found == TL_UNDECIDED; i++) {
+        int64_t leaf = m->beam > 1 ? mix->leaves[i] : tl_descend(m, row, i), first, e, k;
+        double weight = m->beam > 1 ? mix->weights[i] : 1.0 / (double)n, most = top_prior, total = 0.0;
+        double share, others, best = 0.0, second = 0.0;
+        if (!m->checked && !tl_leaf_is_valid(m, leaf)) {
+            found = TL_BAD_LEAF;
+            break;
+        }
+        first = tl_offset(m->class_ptr, leaf);
+        share = weight * tl_long_number(m->inside, leaf);
+        k = tl_score_leaf(m, row, leaf, mix->scores);
+        tl_exps(mix->scores, (double)mix->scores[tl_argmax(mix->scores, k)], mix->own, k);
+        for (c = 0; c < k; c++) total += mix->own[c];
+        for (c = 0; c < k; c++) {
+            double value = share * (mix->own[c] / total);
+            if (value >= faint) *tl_place_of(m, mix, tl_int(m->class_ids, first + c)) += value;
+            if (2 * mix->n > mix->n_lookup) { /* only if shares of a file that was not checked do not add up */
+                i = n;
+                break;
+            }
+        }
+        if (i == n) break;
+        e = tl_offset(m->extra_ptr, leaf);
+        if (e < tl_offset(m->extra_ptr, leaf + 1)) { /* the first is the most probable */
+            others = tl_long_number(m->prior, tl_int(m->extra_ids, e)) + tl_long_number(m->extra, e);
+            if (others > most) most = others;
+        }
+        others = weight * tl_long_number(m->outside, leaf) * most;
+        share = share < faint ? share : faint; /* of votes that were left out */
+        beside += others > share ? others : share;
+        unasked -= weight;
+        if (!(unasked < 0.5)) continue;
+        for (c = 0, e = -1; c < mix->n; c++) {
+            if (mix->p[c] > best) {
+                second = best;
+                best = mix->p[c];
+                e = c;
+            } else if (mix->p[c] > second) second = mix->p[c];
+        }
+        if (e >= 0 && best > second + beside + unasked + 1e-5) found = mix->ids[e];
+    }
+    mix->n_lookup = n_lookup;
+    mix->n = 0;
+    return found;
+}
+#endif
+
 /* Insert a class into the best so far, after those of equal probability; return their number. */
 static inline int32_t tl_insert(int32_t *ids, double *p, int32_t n, int32_t k, int32_t id, double value)
 {
@@ -3602,7 +3670,14 @@ TL_API int32_t tl_predict(const tl_model *m, tl_input in, void *scratch, size_t 
         tl_mixture mix;
         int32_t id;
         double p;
-        status = tl_mix_input(m, in, &mix, 1, room);
+        status = tl_make_row(m, in, &room, &row);
+        if (status != TL_OK) return status;
+        if (!tl_take_mixture(m, &room, &mix)) return TL_NO_SCRATCH;
+#ifndef __OPTIMIZE_SIZE__
+        id = tl_vote(m, &row, &mix);
+        if (id != TL_UNDECIDED) return id;
+#endif
+        status = tl_mix(m, &row, &mix, 1);
         if (status != TL_OK) return status;
         tl_best_of(m, &mix, 1, &id, &p);
         return id;
