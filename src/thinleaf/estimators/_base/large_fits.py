@@ -24,7 +24,7 @@ from thinleaf.arrays.row_store import RowStore, bytes_of, gathered
 from thinleaf.arrays.rows import as_matrix, is_sparse
 from thinleaf.datasets import open_examples
 from thinleaf.estimators._base.classifier import all_or_nothing
-from thinleaf.estimators._base.memory import TIMES_ROWS, used_now
+from thinleaf.estimators._base.memory import rows_fit
 from thinleaf.estimators._base.out_of_core import (
     JoinedFit,
     PartFit,
@@ -209,7 +209,7 @@ class BaseLargeFits(BaseTreeClassifier):
             return True  # a list, or nothing that can be trained on
         n_values = int(X.nnz) if is_sparse(X) else int(shape[0]) * int(shape[1])
         n_bytes = bytes_of(int(shape[0]), n_values, is_sparse(X))
-        return used_now() + TIMES_ROWS * n_bytes <= limit
+        return rows_fit(n_bytes, limit)
 
     def _fit_shards(
         self, shards: list[Any], rows: str, reader: dict[str, Any], directory: Path
@@ -219,8 +219,7 @@ class BaseLargeFits(BaseTreeClassifier):
             executor = stack.enter_context(executor_for(self.n_jobs, self.executor))
             found = _stored(shards, rows, reader, directory, executor)
             self._n_shard_rows = found.n_rows
-            fits = limit is None or used_now() + TIMES_ROWS * found.n_bytes <= limit
-            if limit is not None and not fits:
+            if limit is not None and not rows_fit(found.n_bytes, limit):
                 self._fit_parts(found, directory, executor, room_in(limit, executor))
                 return
         X, y, weight = found.together()

@@ -24,7 +24,7 @@ import numpy as np
 from thinleaf._dtypes import INDEX, NO_CHILD, AccumArray, AnyArray, BoolArray, IndexArray
 from thinleaf.arrays.row_store import Chunk, RowStore, StoreWriter, check_room, gathered
 from thinleaf.arrays.rows import Rows, take_rows
-from thinleaf.estimators._base.memory import room_for_rows, used_now
+from thinleaf.estimators._base.memory import PROCESS, room_for_rows, used_beside_rows
 from thinleaf.estimators._base.shards import StoredShard, draw_rows, joined
 from thinleaf.execution import Executor
 from thinleaf.model.cost import summarize
@@ -56,9 +56,6 @@ _JUDGED_ROWS = 1.5
 
 _ENOUGH = 100
 """Rows that say how many guests there will be."""
-
-_PROCESS = 400 * 2**20
-"""Bytes of a process that has loaded what trains, and no rows."""
 
 R = TypeVar("R")
 
@@ -221,7 +218,7 @@ def each(
 
 def room_in(max_memory: int, executor: Executor) -> int:
     """Return the bytes of rows that a process may train on."""
-    used = max(used_now(), _PROCESS) if executor.local is executor else _PROCESS
+    used = used_beside_rows() if executor.local is executor else PROCESS
     return room_for_rows(max_memory, used)
 
 
