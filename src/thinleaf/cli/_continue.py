@@ -97,7 +97,7 @@ def continue_training(
     text = (
         f"{report.n_rows:,} rows, {len(report.new_classes):,} new classes, "
         f"{report.n_new_features:,} new terms, {report.seconds:.2f} s\n"
-        f"changed {report.n_leaves:,} leaves and {report.n_routers:,} routers; error on the new "
+        f"leaves changed: {report.n_leaves:,}, routers: {report.n_routers:,}; error on the new "
         f"rows {percent(report.error_before)} before, {percent(report.error_after)} after\n"
         f"wrote {output}, {size(written)}"
     )

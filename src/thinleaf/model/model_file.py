@@ -56,31 +56,9 @@ TEXT_TREE = ("thinleaf.text.frozen", "FrozenTextTree")
 
 
 def load(path: str | os.PathLike[str], *, mapped: bool = True, encoder: Any = None) -> Any:
-    """Open a model file.
+    """Open a model file as :func:`thinleaf.load` does, for Python alone to predict with.
 
-    The file is mapped into memory, not read: a large one opens in milliseconds, and processes share
-    its pages. Its structure is checked at once, each leaf when a row first reaches it. To save
-    another model under its name is safe. To change the file in place, or to copy another one over
-    it, is not: the process would end by a signal. ``mapped=False`` reads a private copy instead.
-
-    Parameters
-    ----------
-    path : path-like
-    mapped : bool
-        Whether to map the file, or to read all of it now.
-    encoder : callable, optional
-        What makes rows of texts, if the model was trained with an encoder: no model file holds one.
-        Another one than that of the training is refused.
-
-    Returns
-    -------
-    model : FrozenTree, FrozenTextTree or FrozenLabelTree
-        One of texts takes lists of strings, and rows, too.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, or is none of ours.
+    Its structure is checked at once, each leaf when a row first reaches it.
     """
     model = model_of(*read_arrays(Path(path), mapped=mapped), path)
     if encoder is None:
