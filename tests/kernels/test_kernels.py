@@ -22,7 +22,7 @@ from thinleaf.arrays.rows import CSR, Rows, n_features_of, n_local_features, n_r
 from thinleaf.kernels import _cache, _jit
 from thinleaf.kernels.hashing import equal_to_next, hash_rows
 from thinleaf.kernels.products import gather
-from thinleaf.kernels.softmax import exp32, log_sum_exp, softmax_row
+from thinleaf.kernels.softmax import exp32, log32, log_sum_exp, softmax_row
 from thinleaf.model.kernels.partition import count_path_products
 from thinleaf.model.routing import route
 from thinleaf.softmaxtree.solvers import columns
@@ -44,6 +44,15 @@ def test_exp32_is_right_to_two_ulp():
     ours = np.array([exp32(value) for value in x], dtype=np.float64)
     ulp = np.spacing(exact.astype(PARAM)).astype(np.float64)
     assert np.max(np.abs(ours - exact) / ulp) <= 2.0
+
+
+def test_log32_is_right_to_two_ulp():
+    x = (10.0 ** np.random.default_rng(1).uniform(-37, 38, 20_000)).astype(np.float32)
+    x = np.r_[x, np.linspace(0.5, 2.0, 5_000, dtype=np.float32), np.float32(1.0)]
+    ours = np.array([log32(value) for value in x], dtype=np.float64)
+    true = np.log(x.astype(np.float64))
+    assert np.all(np.abs(ours - true) <= 2.0 * np.spacing(np.abs(true).astype(np.float32)) + 1e-7)
+    assert log32(np.float32(1.0)) == 0.0
 
 
 def test_exp32_at_zero_and_far_out():

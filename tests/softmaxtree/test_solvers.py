@@ -345,3 +345,40 @@ def test_softmax_of_two_classes_is_logistic_with_twice_the_ridge(kind):
     one = case.solve()
     assert two.objective == pytest.approx(one.objective, rel=2e-5)
     np.testing.assert_allclose(two.weights[:, 1] - two.weights[:, 0], one.weights[:, 0], atol=2e-2)
+
+
+# -- the dual, to a rough precision ----------------------------------------------------------------
+
+ROUGH = Precision(tol=1e-3, max_iter=50)
+
+
+@pytest.mark.parametrize("penalty", ["ridge", "elastic net"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dual_is_near_the_minimum(penalty, weighted, seed):
+    case = make("softmax", "csr", PENALTIES[penalty], weighted=weighted, seed=seed)
+    solution = case.solve(precision=ROUGH)
+    assert_sane(case, solution)
+    assert solution.converged
+    reached = case.objective(solution.weights, solution.bias)
+    assert solution.objective == pytest.approx(reached, rel=1e-5)
+    assert case.minimum() <= reached * (1 + 1e-6)
+    assert reached <= case.minimum() + 2e-3 * case.null()
+
+
+def test_the_dual_goes_on_from_a_solution():
+    case = make("softmax", "csr", PENALTIES["elastic net"])
+    first = case.solve()
+    again = case.solve((first.weights, first.bias), precision=ROUGH)
+    assert again.n_iter <= 2
+    assert again.objective == pytest.approx(first.objective, rel=1e-3)
+
+
+def test_the_dual_corrects_what_is_known():
+    """With scores to start from, it finds what a Newton method finds."""
+    case = make("softmax", "csr", PENALTIES["ridge"])
+    p = case.problem
+    offset = np.random.default_rng(0).normal(size=(p.target.size, p.n_targets)).astype(PARAM)
+    known = replace(p, offset=offset)
+    rough, tight = (solve_softmax(known, None, precision) for precision in (ROUGH, TIGHT))
+    assert tight.objective * (1 - 1e-5) <= rough.objective <= tight.objective * 1.01

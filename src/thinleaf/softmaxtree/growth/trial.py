@@ -42,7 +42,7 @@ _LOSS_SHARE = 0.05
 _CLOSE = 1.03
 """How many times the score of the best loss another one may have to be followed."""
 
-_SHARPNESS = (0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83)
+_SHARPER, _SHARPEST = 2.0**0.5, 2.9
 _STEP = 3.0
 _MOST_STEPS = 4
 _LEAST_FALL = 0.01
@@ -295,11 +295,19 @@ def _leaf_score(
     judged, beta = judge.weight[leaf.judged], settings.objective.beta
 
     def loss(factor: float) -> float:
-        entropy, _ = leaf_losses(fitted, judge.X, judge.y, leaf.judged, factor)
+        return capped(leaf_losses(fitted, judge.X, judge.y, leaf.judged, factor)[0])
+
+    def capped(entropy: AccumArray) -> float:
         return float(np.minimum(entropy, beta) @ judged)
 
-    _, correct = leaf_losses(fitted, judge.X, judge.y, leaf.judged)
-    least = min(loss(factor) for factor in _SHARPNESS)
+    entropy, correct = leaf_losses(fitted, judge.X, judge.y, leaf.judged)
+    least = capped(entropy)
+    for step in (_SHARPER, 1.0 / _SHARPER):  # it falls in one direction, if at all
+        factor = step
+        while 1.0 / _SHARPEST <= factor <= _SHARPEST and (value := loss(factor)) < least:
+            least, factor = value, factor * step
+        if factor != step:
+            break
     return float(judged[~correct].sum()) + _LOSS_SHARE * least, fitted.n_weights
 
 

@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, IndexArray, ParamArray
-from thinleaf.arrays.ragged import offsets
-from thinleaf.arrays.rows import CSC, n_local_features, offset_type
+from thinleaf._dtypes import PARAM, AccumArray, IndexArray, ParamArray
+from thinleaf.arrays.rows import n_local_features
 from thinleaf.kernels._jit import kernel
+from thinleaf.softmaxtree.solvers.by_row import by_row
 from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
 from thinleaf.softmaxtree.solvers.router import solve_logistic
 
@@ -95,7 +95,7 @@ def _solve(
         offset, least = np.ascontiguousarray(offset / PARAM(_SHARPNESS)), 0.0
     slack = np.full(weight.size, np.inf)
     slack[weight > 0.0] = 0.5 * ridge / weight[weight > 0.0]
-    indptr, indices, data, square = _by_row(X, weight.size)
+    indptr, indices, data, square = by_row(X, weight.size)
     most = math.ceil((_ROUTER_PASSES if first else _PASSES) * precision.max_iter)
     length = float(np.sqrt(max(weight @ square / weight.sum(), 1e-30)))
     n_passes, objective = _separate(
@@ -104,44 +104,6 @@ def _solve(
     )  # fmt: skip
     # the dual starts from nothing: solving it once more would change nothing
     return NodeSolution(W, b, objective * ridge, n_passes, converged=True)
-
-
-def _by_row(
-    X: ParamArray | CSC, n_rows: int
-) -> tuple[IndexArray, IndexArray, ParamArray, AccumArray]:
-    """Return rows as offsets, features and values, and their squared lengths."""
-    if not isinstance(X, CSC):
-        d = X.shape[1]
-        indices = np.tile(np.arange(d, dtype=INDEX), n_rows)
-        square = np.square(X, dtype=ACCUM).sum(axis=1)
-        indptr = offsets(np.full(n_rows, d), offset_type(n_rows * d))
-        return indptr, indices, np.ascontiguousarray(X).ravel(), square
-    indptr = offsets(np.bincount(X.indices, minlength=n_rows), offset_type(X.indices.size))
-    indices, data = np.empty_like(X.indices), np.empty_like(X.data)
-    square = np.zeros(n_rows, dtype=ACCUM)
-    _transpose(X.indptr, X.indices, X.data, indptr[:-1].copy(), indices, data, square)
-    return indptr, indices, data, square
-
-
-@kernel
-def _transpose(
-    indptr: AnyArray,
-    indices: IndexArray,
-    data: ParamArray,
-    cursor: IndexArray,
-    out_indices: IndexArray,
-    out_data: ParamArray,
-    square: AccumArray,
-) -> None:
-    """Fill rows from columns, and the squared lengths of rows; ``cursor`` is where each begins."""
-    for j in range(indptr.size - 1):
-        for t in range(indptr[j], indptr[j + 1]):
-            i, x = indices[t], np.float64(data[t])
-            at = cursor[i]
-            out_indices[at] = j
-            out_data[at] = data[t]
-            square[i] += x * x
-            cursor[i] = at + 1
 
 
 @kernel

@@ -1,7 +1,8 @@
 """Leaf solver: k-class softmax regression with ℓ₁ and ridge penalties, sample weights, free biases.
 
-One objective, two algorithms: coordinate descent where rows are sparse, a quasi-Newton method at
-the speed of matrix products where they are dense.
+One objective, three algorithms: where rows are sparse, ascent in the dual, if there is a ridge, and
+Newton steps by coordinate descent, if there is none or more precision is wanted; where they are
+dense, a quasi-Newton method at the speed of matrix products.
 """
 
 from __future__ import annotations
@@ -10,9 +11,17 @@ import numpy as np
 
 from thinleaf._dtypes import PARAM, ParamArray
 from thinleaf.arrays.rows import CSC, n_local_features
+from thinleaf.softmaxtree.solvers.by_row import by_row
 from thinleaf.softmaxtree.solvers.leaf_descent import newton_descent
+from thinleaf.softmaxtree.solvers.leaf_dual import dual_ascent
 from thinleaf.softmaxtree.solvers.leaf_quasi_newton import quasi_newton
 from thinleaf.softmaxtree.solvers.problem import NodeProblem, NodeSolution, Precision
+
+_LEAST_RIDGE = 1e-3
+"""In mean squared lengths of rows: what the dual needs to be solved in few passes."""
+
+_ROUGH = 1e-3
+"""The least ``Precision.tol`` that the dual reaches quickly; for more, Newton steps follow it."""
 
 _QUASI_STEPS = 10
 """Quasi-Newton iterations that count as one Newton step of ``Precision.max_iter``."""
@@ -46,7 +55,8 @@ def solve_softmax(
         return NodeSolution(W, np.zeros(k, PARAM), 0.0, 0, True)
     share = mass / mass.sum()
     # a class without weight gets a small finite start; the free bias then falls as it should
-    b = np.log(np.maximum(share, 1e-6)).astype(PARAM)
+    first_bias = np.log(np.maximum(share, 1e-6)).astype(PARAM)
+    b = first_bias.copy()
     if problem.offset is not None:
         b[:] = 0.0
     if warm_start is not None:
@@ -61,9 +71,20 @@ def solve_softmax(
     if isinstance(X, CSC):
         if problem.hold is not None:
             ridge *= float(problem.hold.mean())
-        objective, n_iter, converged = newton_descent(
-            X, problem.target, weight, l1, ridge, W, b, enough, n_steps, problem.offset
-        )
+        rough, warm = precision.tol >= _ROUGH, warm_start is not None
+        indptr, indices, data, square = by_row(X, weight.size)
+        quick = 0.0 < _LEAST_RIDGE * float(weight @ square) <= ridge * weight.size
+        if quick and (rough or not warm):
+            objective, n_iter, converged = dual_ascent(
+                indptr, indices, data, problem.target, weight, l1, ridge, W, b, warm,
+                max(precision.tol, _ROUGH) * null, n_steps, problem.offset,
+            )  # fmt: skip
+            if objective > null and problem.offset is None:  # as of rows that are all alike
+                quick, W[:], b[:] = False, 0.0, first_bias
+        if not (quick and rough):
+            objective, n_iter, converged = newton_descent(
+                X, problem.target, weight, l1, ridge, W, b, enough, n_steps, problem.offset
+            )
     else:
         theta = np.concatenate([W.T.ravel(), b])
         objective, n_iter, converged = quasi_newton(
