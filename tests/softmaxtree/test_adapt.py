@@ -192,6 +192,7 @@ def wishes(**options) -> Wishes:
         "leaf_losses": ("softmax",),
         "search": True,
         "init": "pca_median",
+        "axis": False,
         "refit_sweeps": 1,
     }
     return Wishes(**(usual | options))

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from tests import reference
 from tests.strategies import FORMATS, as_rows, blobs, dense_of
-from thinleaf._dtypes import INDEX
+from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.model.routing import leaf_of_rows, reach_of_assignment, route
 from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, merge_order
 from thinleaf.softmaxtree.tao import TrainingData
 from thinleaf.softmaxtree.tao.units import feature_spread
 
-INITS = get_args(Init)
+AXIS = ("axis_splits", "random_axis_splits")  # of dense rows
+INITS = tuple(init for init in get_args(Init) if init not in AXIS)
 CLUSTERS = tuple(init for init in INITS if init.endswith("clusters"))
 ROUTERS = tuple(init for init in INITS if init not in CLUSTERS)
 OF_CLASSES = tuple(init for init in CLUSTERS if init != "row_clusters")
@@ -312,3 +313,50 @@ def test_very_many_classes_are_halved_by_a_sample(kind, monkeypatch):
     start = initial_tree(data, 1, "balanced_clusters", seed())
     assert len({*start.assignment[:100]}) == len({*start.assignment[100:]}) == 1
     assert start.assignment[0] != start.assignment[-1]
+
+
+# -- splits by one feature -------------------------------------------------------------------------
+
+
+def corners(n_rows: int = 600, n_features: int = 5) -> TrainingData:
+    """Return rows whose class says which of three features are above a value of their own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_features)).astype(PARAM)
+    y = (X[:, 1] > 0.3) * 4 + (X[:, 3] > -0.5) * 2 + (X[:, 4] > 0.1)
+    return TrainingData(X, y.astype(INDEX), np.ones(n_rows), 8)
+
+
+@pytest.mark.parametrize("init", AXIS)
+def test_splits_by_one_feature_are_valid_and_repeatable(init):
+    data = corners()
+    first, again = (initial_tree(data, 3, init, seed(5)) for _ in range(2))
+    first.tree.validate()
+    assert (first.tree.n_leaves, first.tree.depth) == (8, 3)
+    np.testing.assert_array_equal(first.assignment, again.assignment)
+    routers = [first.tree.router(node) for node in np.flatnonzero(~first.tree.is_leaf).tolist()]
+    assert all(router.features.size == 1 for router in routers)
+    routed = leaf_of_rows(first.tree, route(first.tree, data.X))
+    np.testing.assert_array_equal(first.assignment, routed)
+
+
+def test_they_find_what_the_classes_are_about():
+    data = corners()
+    first = initial_tree(data, 3, "axis_splits", seed())
+    used = {int(first.tree.router(n).features[0]) for n in np.flatnonzero(~first.tree.is_leaf)}
+    assert used == {1, 3, 4}
+    for leaf in np.flatnonzero(first.tree.is_leaf):
+        rows = data.y[first.assignment == leaf]
+        assert np.bincount(rows).max() >= 0.9 * rows.size
+
+
+@pytest.mark.parametrize("init", AXIS)
+def test_a_node_of_one_class_is_not_split(init):
+    data = replace(corners(), y=np.zeros(600, dtype=INDEX))
+    first = initial_tree(data, 2, init, seed())
+    assert np.unique(first.assignment).size == 1
+
+
+@pytest.mark.parametrize("init", AXIS)
+def test_sparse_rows_have_no_such_splits(init):
+    with pytest.raises(ValueError, match="dense rows"):
+        initial_tree(blobs(0, kind="csr"), 2, init, seed())

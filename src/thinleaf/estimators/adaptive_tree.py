@@ -31,6 +31,7 @@ from thinleaf.softmaxtree.growth.adapt import (
     Recipe,
     Wishes,
     adapt,
+    few_features,
     follow,
     hold_out,
     usual_depth,
@@ -45,6 +46,7 @@ from thinleaf.softmaxtree.growth.trial import FIRST_STRENGTH, LeafKind, LeafLoss
 from thinleaf.softmaxtree.growth.trust import Trust, find_beam, with_sharpness
 from thinleaf.softmaxtree.objective import Absent, Penalty
 from thinleaf.softmaxtree.parts.partition import PartRows, held_weight
+from thinleaf.softmaxtree.solvers.axis import solve_axis
 from thinleaf.softmaxtree.solvers.hinge import solve_hinge, solve_hinge_router
 from thinleaf.softmaxtree.solvers.leaf import solve_softmax
 from thinleaf.softmaxtree.solvers.router import solve_logistic
@@ -134,9 +136,11 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         and does not grow.
     expansion_depth : int
         Of a replacement, 1 or 2.
-    init : {"auto", "random", "random_median", "pca_median", "class_clusters", "row_clusters", \
-"balanced_clusters"}
-        How the initial tree and replacements start; see :class:`SoftmaxTreeClassifier`.
+    init : {"auto", "random", "random_median", "pca_median", "axis_splits", "random_axis_splits", \
+"class_clusters", "row_clusters", "balanced_clusters"}
+        How the initial tree and replacements start; see :class:`SoftmaxTreeClassifier`. With
+        ``"auto"``, dense input of up to 64 features also has a trial that starts from splits by one
+        feature, and whose routers may be such splits; held-out rows decide.
     hierarchy : mapping, optional
         From labels to the groups that they belong to, the largest first: a sequence of names, or
         one text with "/" between them, such as ``{"cat": "animal/mammal"}``. The initial tree then
@@ -259,6 +263,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
 
     _recipe: Recipe | None = None
     _known_kind: LeafKind | None = None
+    _is_varied: bool = False
     """What another tree of a forest has found."""
 
     _share: AccumArray | None = None
@@ -423,6 +428,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             self._leaf_losses(sparse),
             self.leaf_ridge is None and self.leaf_l1 is None,
             self._init(data),
+            (self._is_varied or self.init == "auto") and few_features(data.X),
             _SPARSE_REFITS if sparse else _DENSE_REFITS,
             *self._thinning(),
         )
@@ -516,13 +522,16 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         overlap = settings.overlap
         if local and self.overlap == "auto":
             overlap = _DENSE_OVERLAP
+        router_solver = solve_axis if local and kind.axis else solve_logistic
+        if margins and own_routers:
+            router_solver = solve_hinge_router
         return replace(
             settings,
             overlap=overlap,
             objective=replace(settings.objective, routers=routers, leaves=leaves),
             spread=feature_spread(data.X) if local else None,
             solve_leaf=solve_hinge if margins else solve_softmax,
-            solve_router=solve_hinge_router if margins and own_routers else solve_logistic,
+            solve_router=router_solver,
         )
 
     def _settings_for_update(self, data: TrainingData) -> tuple[Settings, float]:

@@ -348,6 +348,7 @@ class SoftmaxForestClassifier(UpdatingClassifier):
         if isinstance(tree.class_weight, dict):
             tree.class_weight = None  # it is part of the rows' weights
         if tree.init == "auto":
+            tree._is_varied = True
             tree.init = "balanced_clusters" if sp.issparse(rows.X) else "random_median"
         n_features = rows.X.shape[1]
         features = self._features(seed, n_features)

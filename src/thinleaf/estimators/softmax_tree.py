@@ -56,12 +56,14 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         A tree whose structure and leaf sizes are taken, such as an adaptive tree's ``tree_``,
         instead of ``depth`` and ``leaf_classes``. Its parameters are not: training starts afresh,
         with an ``init`` other than ``"class_clusters"`` and ``"row_clusters"``.
-    init : {"auto", "random", "random_median", "pca_median", "class_clusters", "row_clusters", \
-"balanced_clusters"}
+    init : {"auto", "random", "random_median", "pca_median", "axis_splits", "random_axis_splits", \
+"class_clusters", "row_clusters", "balanced_clusters"}
         The initial tree: random hyperplanes; splits at the median along a random or the first
-        principal direction; paper 001's greedy merging of k-means clusters of class means or of
-        rows; or classes halved from the root down by spherical 2-means. ``"auto"`` is
-        ``"pca_median"`` for dense and ``"balanced_clusters"`` for sparse input.
+        principal direction; dense input split, as decision trees do, by the feature, or the best of
+        a random half of them, that tells most of the classes; paper 001's greedy merging of k-means
+        clusters of class means or of rows; or classes halved from the root down by spherical
+        2-means. ``"auto"`` is ``"pca_median"`` for dense and ``"balanced_clusters"`` for sparse
+        input.
     hierarchy : mapping, optional
         From labels to the groups that they belong to, the largest first: a sequence of names, or
         one text with "/" between them, such as ``{"cat": "animal/mammal"}``. The initial tree then

@@ -64,6 +64,11 @@ DENSE_STRENGTH = 0.005
 """Ridge of leaves of a dense tree that is to grow. The leaves of the first tree do not say what
 suits those that come of them."""
 
+_TABLE = 64
+_CLEARLY = 0.85
+"""Dense features up to which splits by one of them are tried, and the share of the errors of a tree
+without them that they may have."""
+
 _MORE_SWEEPS = 3
 _MAY_CATCH_UP = 1.1
 """A dense tree with up to this many times the errors of a flat leaf, after some sweeps, is grown
@@ -93,6 +98,8 @@ class Wishes:
     search : bool
         Look for the ridge of leaves.
     init : Way
+    axis : bool
+        Also try to start from splits by one feature.
     refit_sweeps : int
     thin_above, thin_errors : float
         Sparse rows: a tree of more weights loses those that the judge does not miss, whose errors
@@ -106,6 +113,7 @@ class Wishes:
     leaf_losses: Sequence[LeafLoss]
     search: bool
     init: Way
+    axis: bool
     refit_sweeps: int
     thin_above: float = math.inf
     thin_errors: float = AS_GOOD
@@ -260,7 +268,8 @@ def follow(
 
     It is what the judge has seen, with more rows: what was found of its probabilities holds.
     """
-    initial = _first_tree(data, recipe.depth, wishes, node_seed(seed, 0))
+    way = way_of(wishes.init, axis=recipe.kind.axis)
+    initial = _first_tree(data, recipe.depth, way, node_seed(seed, 0))
     limits = first_limits(initial.tree, wishes)
     first, later = (settings_of(data, kind, limits) for kind in (recipe.first, recipe.kind))
     result = optimise(
@@ -299,7 +308,7 @@ class _Work:
     executor: Executor
     seed: np.random.SeedSequence
     after: Callable[[Grown], None] | None
-    initial: dict[int, InitialTree] = field(default_factory=dict)
+    initial: dict[tuple[int, bool], InitialTree] = field(default_factory=dict)
 
     def first_trees(self, kind: LeafKind | None) -> tuple[Start, Start | None]:
         """Return the tree to grow, and a flat one that it has yet to beat, if there is one."""
@@ -309,6 +318,9 @@ class _Work:
             depth = min(usual_depth(self.data.n_classes), wishes.deepest)
         kinds = self._kinds(depth) if kind is None else [kind]
         deep = self._fitted(depth, kinds[0])
+        if kind is None and wishes.axis and depth > 0:
+            split = self._fitted(depth, replace(kinds[0], axis=True))
+            deep = split if split.error < _CLEARLY * deep.error else deep
         again = kinds if kind is None and sparse and wishes.search and depth > 0 else []
         affordable = flat_is_affordable(self.data.X, self.data.n_classes)
         if wishes.depth is not None or depth == 0 or not affordable:
@@ -337,7 +349,7 @@ class _Work:
 
     def grow(self, start: Start, saved: Grown | None) -> Grown:
         """Grow a tree; a flat leaf that was chosen does not grow: a tree was tried."""
-        growth = self.growth
+        growth = replace(self.growth, init=way_of(self.growth.init, axis=start.kind.axis))
         if start.depth == 0 and self.wishes.depth is None:
             growth = replace(growth, max_rounds=0)
         return grow(
@@ -356,10 +368,11 @@ class _Work:
         """Return the kinds of leaves to try, the most promising first."""
         wishes, data = self.wishes, self.data
         if not isinstance(data.X, CSR):
-            return [LeafKind(loss, DENSE_STRENGTH) for loss in wishes.leaf_losses]
+            axis = wishes.init == "axis_splits"
+            return [LeafKind(loss, DENSE_STRENGTH, axis) for loss in wishes.leaf_losses]
         if not wishes.search:
             return [LeafKind(loss, FIRST_STRENGTH[loss]) for loss in wishes.leaf_losses]
-        start = self._initial(depth)
+        start = self._initial(depth, axis=False)
         return choose_leaf_kind(
             start,
             data,
@@ -371,14 +384,14 @@ class _Work:
             self.executor,
         )
 
-    def _initial(self, depth: int) -> InitialTree:
-        if depth not in self.initial:
-            seed = node_seed(self.seed, 0)
-            self.initial[depth] = _first_tree(self.data, depth, self.wishes, seed)
-        return self.initial[depth]
+    def _initial(self, depth: int, *, axis: bool) -> InitialTree:
+        if (depth, axis) not in self.initial:
+            way, seed = way_of(self.wishes.init, axis=axis), node_seed(self.seed, 0)
+            self.initial[depth, axis] = _first_tree(self.data, depth, way, seed)
+        return self.initial[depth, axis]
 
     def _fitted(self, depth: int, kind: LeafKind) -> Start:
-        data, start = self.data, self._initial(depth)
+        data, start = self.data, self._initial(depth, axis=kind.axis)
         settings = self.settings_of(data, kind, first_limits(start.tree, self.wishes))
         return fit_once(start, depth, data, self.judge, settings, kind, self.executor)
 
@@ -417,11 +430,18 @@ class _Work:
         return replace(start, tree=result.tree, solved=result.solved, error=least)
 
 
+def way_of(init: Way, *, axis: bool) -> Way:
+    """Return how trees start, if it may be from splits by one feature."""
+    if not axis:
+        return init
+    return "random_axis_splits" if init == "random_median" else "axis_splits"
+
+
 def _first_tree(
-    data: TrainingData, depth: int, wishes: Wishes, seed: np.random.SeedSequence
+    data: TrainingData, depth: int, way: Way, seed: np.random.SeedSequence
 ) -> InitialTree:
     spread = None if isinstance(data.X, CSR) else feature_spread(data.X)
-    return initial_tree(data, depth, wishes.init, seed, spread)
+    return initial_tree(data, depth, way, seed, spread)
 
 
 def usual_depth(n_classes: int) -> int:
@@ -435,6 +455,11 @@ def flat_is_affordable(X: Rows, n_classes: int) -> bool:
         return X.data.size * float(n_classes) <= SPARSE_WORK
     few = n_classes > _CLASSES_PER_FEATURE * n_features_of(X)
     return not few and X.size * float(n_classes) <= DENSE_WORK
+
+
+def few_features(X: Rows) -> bool:
+    """Return whether splits by one feature are worth a trial."""
+    return not isinstance(X, CSR) and 1 < n_features_of(X) <= _TABLE
 
 
 def first_limits(tree: Tree, wishes: Wishes) -> IndexArray:

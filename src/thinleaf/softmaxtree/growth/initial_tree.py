@@ -1,8 +1,9 @@
 """Initial trees, complete or of a given structure, and the leaf that each row starts in.
 
-Random and median splits give routers. Clusterings give each row a leaf; the first sweep then fits
-the routers. They are that of paper 001 (section 4.2, Algorithm 2), of class prototypes or of rows,
-and a balanced one of our own for text, where k-means puts most classes into one cluster.
+Random and median splits, and those of decision trees, give routers. Clusterings give each row a
+leaf; the first sweep then fits the routers. They are that of paper 001 (section 4.2, Algorithm 2),
+of class prototypes or of rows, and a balanced one of our own for text, where k-means puts most
+classes into one cluster.
 """
 
 from __future__ import annotations
@@ -23,10 +24,18 @@ from thinleaf.arrays.rows import as_matrix, n_features_of
 from thinleaf.model.routing import choose_child, leaf_of_rows, route
 from thinleaf.model.tree import Leaf, Router, Tree
 from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
+from thinleaf.softmaxtree.solvers.axis import purest_split
 from thinleaf.softmaxtree.tao.reduced import TrainingData
 
 Init: TypeAlias = Literal[
-    "random", "random_median", "pca_median", "class_clusters", "row_clusters", "balanced_clusters"
+    "random",
+    "random_median",
+    "pca_median",
+    "axis_splits",
+    "random_axis_splits",
+    "class_clusters",
+    "row_clusters",
+    "balanced_clusters",
 ]
 
 Way: TypeAlias = Init | Hierarchy
@@ -37,6 +46,11 @@ Matrix: TypeAlias = AnyArray | sp.csr_matrix
 
 _POWER_STEPS = 12
 _PCA_ROWS = 10_000
+_AXIS_ROWS = 20_000
+"""Rows that a split by one feature is found by."""
+
+_SOME_FEATURES = 0.5
+
 _HALVE_STARTS = 3
 _HALVE_STEPS = 20
 _MANY_POINTS = 20_000
@@ -62,7 +76,7 @@ def initial_tree(
     seed: np.random.SeedSequence,
     spread: AccumArray | None = None,
 ) -> InitialTree:
-    """Return a tree made by one of the six ways, or by a hierarchy.
+    """Return a tree made by one of the eight ways, or by a hierarchy.
 
     Parameters
     ----------
@@ -91,6 +105,8 @@ def initial_tree(
         tree = _median_tree(tree, data, seed, _random_direction, spread)
     elif init == "pca_median":
         tree = _median_tree(tree, data, seed, _principal_direction, spread)
+    elif init in ("axis_splits", "random_axis_splits"):
+        tree = _axis_tree(tree, data, seed, 1.0 if init == "axis_splits" else _SOME_FEATURES)
     else:
         raise ValueError(f"init must be one of {get_args(Init)}, got {init!r}")
     return InitialTree(tree, leaf_of_rows(tree, route(tree, data.X)))
@@ -187,6 +203,34 @@ def _median_tree(
         side = choose_child(router, data.X, rows)
         left, right = tree.children[node]
         reach[int(left)], reach[int(right)] = rows[side == 0], rows[side == 1]
+        routers[node] = router
+    return tree.replace(routers)
+
+
+def _axis_tree(tree: Tree, data: TrainingData, seed: np.random.SeedSequence, share: float) -> Tree:
+    """Split every node's rows by the feature and value that tell most of their classes.
+
+    So decision trees (CART) begin. Each split is by the best of a share of the features.
+    """
+    if not isinstance(data.X, np.ndarray):
+        raise ValueError("init: splits by one feature are for dense rows; use another init")
+    reach: dict[int, IndexArray] = {0: np.flatnonzero(data.weight).astype(INDEX)}
+    n_tried = max(1, round(share * tree.n_features))
+    routers = {}
+    for node in np.flatnonzero(~tree.is_leaf).tolist():
+        rows, rng = reach.pop(node), _node_rng(seed, node)
+        some = rows
+        if rows.size > _AXIS_ROWS:
+            some = np.sort(rng.choice(rows, _AXIS_ROWS, replace=False))
+        features = np.sort(rng.choice(tree.n_features, n_tried, replace=False)).astype(INDEX)
+        split = purest_split(data.X[some], data.y[some], data.weight[some], features)
+        router = Router.constant(0)
+        if split is not None:
+            at = np.array(split[:1], dtype=INDEX)
+            router = Router(at, np.ones(1, dtype=PARAM), -split[1])
+        side = choose_child(router, data.X, rows)
+        left, right = tree.children[node].tolist()
+        reach[left], reach[right] = rows[side == 0], rows[side == 1]
         routers[node] = router
     return tree.replace(routers)
 

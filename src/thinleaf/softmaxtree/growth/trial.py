@@ -52,10 +52,14 @@ FIRST_STRENGTH: dict[LeafLoss, float] = {"softmax": 0.09, "hinge": 0.7}
 
 @dataclass(frozen=True)
 class LeafKind:
-    """Loss of the leaves, and their ridge, for rows of unit length."""
+    """Loss of the leaves, and their ridge, for rows of unit length.
+
+    ``axis``: trees start from splits by one feature, and routers may be such splits.
+    """
 
     loss: LeafLoss
     strength: float
+    axis: bool = False
 
 
 SettingsOf: TypeAlias = Callable[[LeafKind, IndexArray], Settings]
