@@ -41,11 +41,12 @@ def solve_axis(
         As for the logistic router, which the hyperplane is.
     """
     oblique = solve_logistic(problem, warm_start, precision)
-    found = best_split(np.asarray(problem.X), problem.target, problem.weight)
+    X = np.asarray(problem.X)
+    found = best_split(X, problem.target, problem.weight)
     if found is None:
         return oblique
     feature, cut, split_error = found
-    scores = problem.X @ oblique.weights[:, 0] + oblique.bias[0]
+    scores = X @ oblique.weights[:, 0] + oblique.bias[0]
     wrong = problem.weight[(scores >= 0.0) != (problem.target == 1)].sum()
     usual = problem.weight.sum() / np.count_nonzero(problem.weight)
     n_more = np.count_nonzero(oblique.weights) - 1
