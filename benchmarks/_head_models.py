@@ -130,11 +130,18 @@ def stored(name: str, kind: str, models: Path, dim: int) -> tuple[np.ndarray, np
 
 @torch.no_grad()
 def collect(name: str, wanted: dict[tuple[str, str], int], models: Path, data: Path) -> None:
-    """Add states to what is there, until there are as many as wanted of each text."""
+    """Add states to what is there, until there are as many as wanted of each text.
+
+    Test states are those of the network in single precision. Training states are made in bfloat16,
+    which is five times as quick; they differ by about a hundredth of their length.
+    """
     network, tokenizer = load(name, models)
-    weight = network.get_output_embeddings().weight
-    np.save(models / f"{name}_W.npy", weight.numpy())
-    for (kind, part), n in wanted.items():
+    weight = network.get_output_embeddings().weight.clone()
+    if not (models / f"{name}_W.npy").exists():
+        np.save(models / f"{name}_W.npy", weight.numpy())
+    for (kind, part), n in sorted(wanted.items(), key=lambda item: item[0][1] == "train"):
+        if part == "train":
+            network.to(torch.bfloat16)
         label = f"{kind}_{part}" if kind in ("novels", "ptb") else kind
         path = models / f"{name}_{label}"
         have = len(stored(name, label, models, weight.shape[1])[1])
@@ -149,7 +156,7 @@ def collect(name: str, wanted: dict[tuple[str, str], int], models: Path, data: P
             ids = torch.tensor([next(source) for _ in range(_BATCH)])
             hidden = network.model(ids[:, :-1]).last_hidden_state
             with path.with_suffix(".f16").open("ab") as file:
-                file.write(hidden.numpy().astype(np.float16).tobytes())
+                file.write(hidden.float().numpy().astype(np.float16).tobytes())
             with path.with_suffix(".next").open("ab") as file:
                 file.write(ids[:, 1:].numpy().astype(np.int32).tobytes())
             have += _BATCH * LENGTH

@@ -1,7 +1,8 @@
 """Trees in the place of the output layers of small language models, part by part.
 
 Parts, each with a result of its own, to be run one after the other (``states`` first, for each
-network; it goes on where it stopped):
+network; it goes on where it stopped). What the full layer says of the states and trained heads are
+kept in ``--models``, too, so that a part that is run again begins with what it measures:
 
 - ``states``: downloads the network and collects hidden states into ``--models``;
 - ``agreement``: how often the best class is kept, beside other short lists of the same size;
@@ -40,11 +41,14 @@ from thinleaf.torch import (
     full_answers,
     replace_head,
 )
+from thinleaf.torch.heads.rows import RowKind
 
 SIZES = (500, 1000, 2000)
 N_TEST = 10_240
 N_EXACT = {"novels": 20_480}
 N_GENERATED = 32
+N_AGREED = 2048
+N_TIMED = 100
 
 
 def label(kind: str, part: str) -> str:
@@ -63,6 +67,7 @@ class Given:
         limit = {"novels": 2 * options.states // 3, "ptb": options.states // 3}
         train = [self.states(f"{kind}_train", n)[0] for kind, n in limit.items()]
         self.train = np.concatenate(train)
+        self.mixture = "train_" + "_".join(str(len(part)) for part in train)
         self.limit = options.tests
 
     def answers(self, text: str, states: np.ndarray) -> FullAnswers:
@@ -84,9 +89,16 @@ class Given:
         return {kind: self.states(label(kind, "test"), self.limit) for kind in KINDS}
 
     def head(self, size: int, **settings: Any) -> TreeHead:
-        """Return a head."""
-        answers = self.answers("train", self.train)
+        """Return a head, trained now."""
+        answers = self.answers(self.mixture, self.train)
         return replace_head(self.layer, self.train, size=size, answers=answers, **settings)
+
+    def kept_head(self, size: int, n_sweeps: int, rows: RowKind = "float32") -> TreeHead:
+        """Return a head that is kept in a file."""
+        path = self.models / f"{self.name}_{self.mixture}_{size}_{n_sweeps}.thinleaf"
+        if not path.exists():
+            self.head(size, n_sweeps=n_sweeps).save(path)
+        return TreeHead.load(path, self.layer, rows=rows)
 
 
 def report(part: str, options: argparse.Namespace, title: str, *parts: str) -> None:
@@ -109,7 +121,7 @@ def agreement(options: argparse.Namespace) -> None:
     records = [r for r in known(name) if r["states"] == len(given.train)]
     tests = {kind: states for kind, (states, _) in given.tests().items()}
     best = {kind: given.answers(label(kind, "test"), states).best for kind, states in tests.items()}
-    train = given.answers("train", given.train)
+    train = given.answers(given.mixture, given.train)
     clusters: dict[str, Clusters] = {}
     columns = ["list", "size", "states", "rows", *(f"{kind} %" for kind in KINDS), "build s"]
     for size in options.sizes:
@@ -153,7 +165,7 @@ def agreement(options: argparse.Namespace) -> None:
 def texts(options: argparse.Namespace) -> None:
     """Write the agreement report of one head, with times, and its figure."""
     given = Given(options)
-    head = given.head(options.size, n_sweeps=options.sweeps)
+    head = given.kept_head(options.size, options.sweeps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = agreement_report(head, given.tests()).to_dict()
@@ -219,8 +231,12 @@ def speed(options: argparse.Namespace) -> None:
     given = Given(options)
     network, tokenizer = load(options.network, options.models)
     layer = network.get_output_embeddings()
-    heads = {rows: given.head(options.size, rows=rows, n_sweeps=options.sweeps)
-             for rows in ("float32", "bfloat16", "int8")}  # fmt: skip
+    kinds: tuple[RowKind, ...] = ("float32", "bfloat16", "int8")
+    heads: dict[str, TreeHead] = {
+        rows: given.kept_head(options.size, options.sweeps, rows) for rows in kinds
+    }
+    heads["int8, exact"] = given.kept_head(options.size, options.sweeps, "int8")
+    heads["int8, exact"].exact = True
     frequent = heads["float32"].sets.frequent.astype(np.int64)
     layers: dict[str, nn.Module] = {
         "dense float32": layer,
@@ -228,16 +244,19 @@ def speed(options: argparse.Namespace) -> None:
         "fixed list float32": FixedList(layer, torch.from_numpy(np.sort(frequent))),
         **{f"tree {rows}": head for rows, head in heads.items()},
     }
-    test = torch.from_numpy(given.tests()["novels"][0])
-    full = layer(test[:500]).argmax(dim=1)
-    ids = tokenizer("It was a dark evening, and the old man", return_tensors="pt").input_ids
+    test = torch.from_numpy(given.states(label("novels", "test"), N_AGREED)[0])
+    full = given.answers(label("novels", "test"), test.numpy()).best
+    words = tokenizer("It was a dark evening, and the old man", add_special_tokens=False).input_ids
+    ids = torch.tensor([[*NETWORKS[options.network].bos, *words]])
     rows: list[list[Any]] = []
     for name, one in layers.items():
-        kept = [float(one(test[i : i + 1]).argmax() == full[i]) for i in range(len(full))]
+        torch.set_num_threads(2)
+        some = 1 if one is layer else len(full)  # it agrees with itself, slowly
+        kept = [int(one(test[i : i + 1]).argmax()) == full[i] for i in range(some)]
         row: list[Any] = [name, 100 * float(np.mean(kept))]
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            samples = [(test[i].view(1, 1, -1),) for i in range(100)]
+            samples = [(test[i].view(1, 1, -1),) for i in range(N_TIMED)]
             row.append(single_latency(one, samples).median)
         for threads in (1, 2):
             torch.set_num_threads(threads)
@@ -246,7 +265,7 @@ def speed(options: argparse.Namespace) -> None:
         print(row, flush=True)
         report(
             "speed", options, f"{given.name}: the layer alone, and tokens a second",
-            f"Size {options.size:,}; agreement on 500 states of novels. `generate` of "
+            f"Size {options.size:,}; agreement on {N_AGREED:,} states of novels. `generate` of "
             f"{N_GENERATED} tokens, greedily, best of three.",
             table(["layer", "agreement %", "µs, 1 thread", "µs, 2 threads", "tokens/s, 1 thread",
                    "tokens/s, 2 threads"], rows),
@@ -271,37 +290,43 @@ def tokens_a_second(network: Any, layer: nn.Module, ids: torch.Tensor) -> float:
 def exact(options: argparse.Namespace) -> None:
     """Check the exact mode on many tokens, and time it."""
     given = Given(options)
-    head = given.head(options.size, exact=True, n_sweeps=options.sweeps)
-    torch.set_num_threads(1)
+    head = given.kept_head(options.size, options.sweeps, "int8")
+    head.exact = True
     rows: list[list[Any]] = []
     n_all = n_same = 0
     for kind in KINDS:
         n = options.tests if options.tests < N_TEST else N_EXACT.get(kind, N_TEST)
         states = given.states(label(kind, "test"), n)[0]
+        tensors = torch.from_numpy(states)
         head.exact_counts = type(head.exact_counts)()
+        torch.set_num_threads(2)
         best = given.answers(label(kind, "test"), states).best
-        with Stopwatch() as watch:
-            same = head.predict(torch.from_numpy(states)).numpy() == best
-        for i in np.flatnonzero(~same):  # two logits may be equal but for the order of sums
-            alone = given.layer(torch.from_numpy(states[i])).argmax()
-            same[i] = bool(head.predict(torch.from_numpy(states[i])) == alone)
-        counts = head.exact_counts
-        n = counts.n_states
-        samples = [(torch.from_numpy(state),) for state in states[:50]]
-        dense = single_latency(lambda state: given.layer(state).argmax(), samples).median
-        rows.append([kind, len(same), 100 * float(same.mean()), 100 * counts.n_certified / n,
-                     counts.n_rescored / n, 100 * counts.n_full / n,
-                     counts.n_read / n / given.weight.size * 100,
-                     1e6 * watch.seconds / len(same), dense,
-                     dense / (1e6 * watch.seconds / len(same))])  # fmt: skip
-        n_all, n_same = n_all + len(same), n_same + int(same.sum())
-    report(
-        "exact", options, f"{given.name}: the exact mode",
-        f"{n_same:,} of {n_all:,} tokens are those of the full layer. One thread.",
-        table(["text", "tokens", "agreement %", "certified at once %", "rows rescored a token",
-               "full layer asked %", "8-bit weights read %", "µs", "dense float32 µs",
-               "speed-up"], rows),
-    )  # fmt: skip
+        torch.set_num_threads(1)
+        same = head.predict(tensors).numpy() == best
+        for i in np.flatnonzero(~same):  # in a batch, sums are taken in another order
+            same[i] = bool(head.predict(tensors[i]) == given.layer(tensors[i]).argmax())
+        counts, n = head.exact_counts, len(same)
+        found = [kind, n, 100 * float(same.mean()), 100 * counts.n_certified / n,
+                 counts.n_rescored / n, 100 * counts.n_full / n]  # fmt: skip
+        samples = [(tensors[i],) for i in np.linspace(0, n - 1, 2 * N_TIMED).astype(int)]
+        times = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            dense = single_latency(lambda state: given.layer(state).argmax(), samples[:N_TIMED])
+            mine = single_latency(head.predict, samples)
+            times += [dense.median, mine.median, dense.median / mine.median]
+        rows.append([*found, *times])
+        n_all, n_same = n_all + n, n_same + int(same.sum())
+        print(rows[-1], flush=True)
+        report(
+            "exact", options, f"{given.name}: the exact mode",
+            f"{n_same:,} of {n_all:,} tokens are those of the full layer, which is asked for a "
+            "state alone. Times are of one state, those with a fall-back included.",
+            table(["text", "tokens", "agreement %", "certified at once %",
+                   "rows rescored a token", "full layer asked %",
+                   *(f"{name}, {threads}" for threads in ("1 thread", "2 threads")
+                     for name in ("dense float32 µs", "exact µs", "speed-up"))], rows),
+        )  # fmt: skip
 
 
 def draft(options: argparse.Namespace) -> None:
@@ -327,10 +352,19 @@ def draft(options: argparse.Namespace) -> None:
 
 def table4(options: argparse.Namespace) -> None:
     """Put trees in the place of an LSTM's softmax."""
-    given = torch_lm.options_of(__doc__).parse_args(["--data", str(options.data)])
+    chosen = ["--data", str(options.data), "--threads", "2", "--epochs", str(options.epochs)]
+    if options.tokens:
+        chosen += ["--tokens", str(options.tokens)]
+    given = torch_lm.options_of(__doc__).parse_args(chosen)
     torch.set_num_threads(given.threads)
     text, ids = torch_lm.read_text(given)
-    network, _ = torch_lm.trained("flat", text, len(ids), given, torch_lm.new_clocks())
+    path = options.models / f"lstm_{given.epochs}_{text['train'].numel()}.pt"
+    if path.exists():
+        network = torch_lm.Model(len(ids), torch_lm.Flat(given.hidden, len(ids)), given)
+        network.load_state_dict(torch.load(path, weights_only=True))
+    else:
+        network, _ = torch_lm.trained("flat", text, len(ids), given, torch_lm.new_clocks())
+        torch.save(network.state_dict(), path)
     train, test = (hidden_states(network, text[part], given.length) for part in ("train", "test"))
     layer = network.output.linear.requires_grad_(False)
     X, y = torch.from_numpy(test[0]), test[1]
@@ -340,7 +374,7 @@ def table4(options: argparse.Namespace) -> None:
     dense = single_latency(lambda state: layer(state).argmax(), samples).median
     rows: list[list[Any]] = [["softmax", len(ids), 100 * float(np.mean(best != y)), 100.0, dense,
                               1.0, 0.0]]  # fmt: skip
-    for size in (200, 500, 800):
+    for size in (100, 200, 400, 800):
         with Stopwatch() as watch:
             head = replace_head(layer, train[0], size=size, n_sweeps=options.sweeps)
         found = torch.cat([head.predict(part) for part in X.split(2048)]).numpy()
@@ -382,6 +416,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--size", type=int, default=2000)
     parser.add_argument("--sweeps", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=6, help="of table 4's LSTM")
+    parser.add_argument("--tokens", type=int, help="of its training text; by default all")
     options = parser.parse_args()
     PARTS[options.part](options)
 

@@ -54,7 +54,12 @@ class WarmUp:
     cache_directory: str | None
 
 
-def warm_up(*, training: bool = False, progress: Callable[[str], None] | None = None) -> WarmUp:
+def warm_up(
+    *,
+    training: bool = False,
+    heads: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> WarmUp:
     """Compile every kernel that prediction needs, and keep it on disk.
 
     Parameters
@@ -62,6 +67,9 @@ def warm_up(*, training: bool = False, progress: Callable[[str], None] | None = 
     training : bool
         Also compile what training needs: of softmax trees and forests, of online models, and of
         label trees, whose predictions are compiled with it.
+    heads : bool
+        Also compile what trees in the place of a network's output layer need, to answer
+        (:class:`thinleaf.torch.TreeHead`; extra ``torch``).
     progress : callable, optional
         Called with the name of each step before it is done.
 
@@ -78,7 +86,7 @@ def warm_up(*, training: bool = False, progress: Callable[[str], None] | None = 
     started = time.perf_counter()
     n_compiled, n_loaded = compiled_signatures()
     with silence():
-        for name, call in steps(training):
+        for name, call in steps(training, heads):
             if progress is not None:
                 progress(name)
             call()
@@ -87,9 +95,21 @@ def warm_up(*, training: bool = False, progress: Callable[[str], None] | None = 
     return WarmUp(seconds, compiled - n_compiled, loaded - n_loaded, cache_directory())
 
 
-def steps(training: bool) -> list[tuple[str, Callable[[], Any]]]:
+def steps(training: bool, heads: bool = False) -> list[tuple[str, Callable[[], Any]]]:
     """Return what :func:`warm_up` does, by name."""
-    return [*_prediction_steps(), *(_training_steps() if training else ())]
+    return [
+        *_prediction_steps(),
+        *(_training_steps() if training else ()),
+        *(_head_steps() if heads else ()),
+    ]
+
+
+def _head_steps() -> Iterator[tuple[str, Callable[[], Any]]]:
+    try:
+        from thinleaf.torch.heads.compiling import head_steps
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("heads need PyTorch: install thinleaf[torch]") from error
+    return head_steps()
 
 
 def _prediction_steps() -> Iterator[tuple[str, Callable[[], Any]]]:

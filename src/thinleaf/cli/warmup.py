@@ -15,6 +15,10 @@ def warmup(
     training: Annotated[
         bool, typer.Option("--training", help="Compile what training needs, too.")
     ] = False,
+    heads: Annotated[
+        bool,
+        typer.Option("--heads", help="Compile what output layers of networks need (extra torch)."),
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -22,8 +26,8 @@ def warmup(
     from thinleaf.warmup import steps, warm_up
 
     output = Output(json, quiet)
-    with output.progress("compiling", "steps", len(steps(training))) as advance:
-        done = warm_up(training=training, progress=lambda name: advance(1))
+    with output.progress("compiling", "steps", len(steps(training, heads))) as advance:
+        done = warm_up(training=training, heads=heads, progress=lambda name: advance(1))
     if done.cache_directory is None:
         raise ValueError(
             "no directory for compiled code can be written, so nothing was kept: set "

@@ -7,7 +7,9 @@ from torch import nn
 
 from tests.torch.heads.cases import DIM, layer, states
 from thinleaf.torch import replace_head
-from thinleaf.torch.heads.exact import Bounds, principal_rotation
+from thinleaf.torch.heads import exact as exact_mode
+from thinleaf.torch.heads.byte_rows import ByteRows
+from thinleaf.torch.heads.exact import survivors
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -41,31 +43,58 @@ def test_equal_rows_are_left_to_the_full_layer():
     assert head.exact_counts.n_full == 100
 
 
-def test_no_row_is_ruled_out_that_could_win():
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_no_row_is_ruled_out_that_could_win(monkeypatch, n_threads):
+    monkeypatch.setattr(exact_mode, "_BYTES_A_THREAD", 1000)
     rng = np.random.default_rng(0)
-    weight = rng.standard_normal((400, 30)).astype(np.float32)
+    weight = rng.standard_normal((400, 30)).astype(np.float32) + 2.0
     given = rng.standard_normal((200, 30)).astype(np.float32) * np.linspace(5, 0.1, 30, dtype="f4")
-    bounds = Bounds.of(weight, principal_rotation(given))
+    given[0] = 0.0
+    rows = ByteRows.of(torch.from_numpy(weight)).arrays()
     bias = rng.standard_normal(400).astype(np.float32)
     n_kept = 0
     for state in given:
         logits = weight.astype(float) @ state + bias
         for place in (1, 5, 50):
             least = np.sort(logits)[-place]
-            found, n_read = bounds.survivors(state, float(least), bias)
+            found = survivors(state, float(least), rows, bias, n_threads)
             assert set(np.flatnonzero(logits >= least)) <= set(found)
-            assert n_read <= weight.size
-        n_kept += bounds.survivors(state, float(logits.max()), bias)[0].size
-    assert n_kept < 0.2 * weight.shape[0] * len(given)
-    assert bounds.nbytes > weight.size
+            assert (np.diff(found) > 0).all()
+        n_kept += survivors(state, float(logits.max()), rows, bias).size
+    assert n_kept < 2 * len(given)
 
 
-def test_the_mode_can_be_changed_if_there_are_bounds():
-    head = replace_head(layer(), states(500), size=10, exact=True)
+def test_sums_of_long_rows_do_not_overflow():
+    weight = torch.ones(3, 6000)
+    weight[1] = -1.0
+    rows = ByteRows.of(weight).arrays()
+    state, none = np.full(6000, 100.0, "f4"), np.empty(0, "f4")
+    assert survivors(state, 599_999.0, rows, none).tolist() == [0, 2]
+    assert survivors(-state, 599_999.0, rows, none).tolist() == [1]
+
+
+def test_the_mode_can_be_changed():
+    linear, test = layer(), states(50, seed=1)
+    with torch.no_grad():
+        full = torch.stack([linear(state) for state in test]).argmax(dim=1)
+    head = replace_head(linear, states(500), size=10)
+    head.exact = True
+    assert torch.equal(head.predict(test), full)
     head.exact = False
     assert torch.isfinite(head(states(1))).sum() == 10
-    with pytest.raises(ValueError, match="exact=True"):
-        replace_head(layer(), states(500), size=10).exact = True
+
+
+def test_logits_that_are_nearly_equal_are_left_to_the_full_layer():
+    generator = torch.Generator().manual_seed(3)
+    linear = nn.Linear(64, 200, bias=False)
+    with torch.no_grad():
+        linear.weight[:] = torch.randn(64, generator=generator)
+        linear.weight[:, :3] += 1e-7 * torch.randn(200, 3, generator=generator)
+        head = replace_head(linear, torch.randn(300, 64, generator=generator), size=5, exact=True)
+        test = torch.randn(100, 64, generator=generator)
+        full = torch.stack([linear(state) for state in test]).argmax(dim=1)
+        assert torch.equal(head.predict(test), full)
+    assert head.exact_counts.n_full > 90
 
 
 def test_one_feature_is_enough():

@@ -68,8 +68,6 @@ def said(name, value):
         changed("sets.classes", lambda a: -a),
         changed("sets.common", lambda a: a[::-1].copy()),
         changed("sets.frequent", lambda a: np.zeros_like(a)),
-        changed("exact.rotation", lambda a: 2.0 * a),
-        lambda arrays, metadata: arrays.pop("exact.rotation"),
         lambda arrays, metadata: arrays.pop("sets.common"),
         lambda arrays, metadata: metadata.pop("layer"),
     ],

@@ -8,10 +8,10 @@ import torch
 
 from tests.torch.heads.cases import N_CLASSES, layer, states
 from thinleaf.execution.threads import threads
-from thinleaf.torch.heads.kernels.kept_rows import fill_kept
+from thinleaf.torch.heads.kernels.kept_rows import best_of, scatter, score_kept
 from thinleaf.torch.heads.leaf_sets import Counts, choose_sets, most_wanted
 from thinleaf.torch.heads.routers import Routers, leaves_below
-from thinleaf.torch.heads.rows import as_array, kind_of, packed, unpacked
+from thinleaf.torch.heads.rows import as_array, kind_of, narrowed
 from thinleaf.torch.heads.targets import full_answers
 from thinleaf.torch.heads.training import TrainingSettings, train_routers
 
@@ -81,31 +81,34 @@ def test_subtrees_have_their_leaves():
         assert np.array_equal(first + below.leaves_of(given[inside]), leaf[inside])
 
 
-@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
 def test_kernels_read_all_kinds_of_rows(kind):
     rng = np.random.default_rng(1)
     weight = torch.from_numpy(rng.standard_normal((6, 40)).astype("f4"))
     weight[0, :5] = torch.tensor([0.0, -0.0, 6e-8, -3e-6, 65000.0])
-    rows, scale = packed(weight, kind)
+    rows = narrowed(weight, kind)
     assert kind_of(rows) == kind
-    state = rng.standard_normal((1, 40)).astype("f4")
-    out = np.empty(6, dtype="f4")
-    classes = np.arange(6, dtype=np.int32)
-    none = np.empty(0, dtype="f4")
-    fill_kept(state, np.array([0, 6]), classes, as_array(rows), scale.numpy(), none, out)
-    expected = unpacked(rows, scale, slice(None)).double() @ torch.from_numpy(state[0]).double()
-    np.testing.assert_allclose(out, expected.numpy(), rtol=1e-5, atol=1e-5)
+    state = rng.standard_normal(40).astype("f4")
+    routers, none = (np.empty((0, 40), "f4"), np.empty(0, "f4")), np.empty(0, dtype="f4")
+    common, ptr = np.arange(5, dtype=np.int32), np.array([0, 1])
+    kept, scores = np.empty(9, np.int32), np.empty(9, "f4")
+    given = (*routers, 1, common, ptr, np.array([5], np.int32), as_array(rows), none)
+    n = score_kept(state, *given, kept, scores)
+    assert kept[:n].tolist() == [0, 1, 2, 3, 4, 5]
+    expected = rows.double() @ torch.from_numpy(state).double()
+    np.testing.assert_allclose(scores[:n], expected.numpy(), rtol=1e-5, atol=1e-5)
     assert np.shares_memory(as_array(rows), as_array(rows))
-
-
-def test_int8_rows_are_within_half_a_step():
-    weight = torch.randn(50, 20, generator=torch.Generator().manual_seed(0))
-    rows, scale = packed(weight, "int8")
-    error = (unpacked(rows, scale, slice(None)) - weight).abs()
-    assert (error <= 0.5001 * scale[:, None]).all()
-    assert (rows.abs().amax(dim=1) == 127).all()
     with pytest.raises(ValueError, match="rows must be one of"):
-        packed(weight, "int4")
+        narrowed(weight, "int4")
+
+
+def test_scores_are_put_into_a_row_of_all_classes():
+    kept, scores = np.array([4, 1, 3], np.int32), np.array([2.0, 5.0, 5.0], "f4")
+    row = np.zeros(6, "f4")
+    scatter(kept, scores, row)
+    assert row.tolist() == [-np.inf, 5.0, -np.inf, 5.0, 2.0, -np.inf]
+    assert best_of(kept, scores) == 1
+    assert best_of(kept[::-1].copy(), scores[::-1].copy()) == 1
 
 
 @pytest.mark.parametrize("loss", ["mass", "class", "margin"])

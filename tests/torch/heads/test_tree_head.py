@@ -134,6 +134,20 @@ def test_weights_that_change_are_used():
         torch.testing.assert_close(head(state), 2.0 * before)
 
 
+def test_paths_and_biases_that_change_are_used():
+    linear = layer(bias=True, dtype=torch.bfloat16)
+    head = replace_head(linear, states(1000), size=20, n_paths=2)
+    state = states(1).to(torch.bfloat16)
+    with torch.no_grad():
+        both = torch.isfinite(head(state)).sum()
+        head.n_paths = 1
+        one = head(state)
+        assert torch.isfinite(one).sum() == 20 < both
+        linear.bias.add_(8.0)
+        kept = torch.isfinite(one)
+        assert ((head(state) - one)[kept] > 7.0).all()
+
+
 def test_repr_says_what_it_is(head):
     assert "rows=float32" in repr(head)
     assert f"leaves={head.n_leaves}" in repr(head)

@@ -1,133 +1,156 @@
-"""Certified bounds: the class of the full layer, always, without reading all of its weights.
+"""The class of the full layer, always, without reading all of its weights.
 
-With the mean row c taken away, a logit is c·h + (w - c)·h, and the first part is the same for all.
-Rows and states are turned so that the first coordinates hold most of what states are made of, and
-rows are kept in 8 bits. Read up to coordinate r, a row w = s·q + e gives
+The best class that the tree keeps is a threshold. All rows are read in 8 bits, and those whose
+bound (``byte_rows.py``) is below it cannot win. The few others are scored by the layer's own
+weights in double precision.
 
-    w·h ≤ s·q₁·h₁ + ‖e₁‖‖h₁‖ + ‖w₂‖‖h₂‖ + rounding,
-
-with 1 for what was read and 2 for the rest (Cauchy-Schwarz on both parts). A row whose bound is
-below the best logit of the leaf cannot win: most are left before all of their bytes are read. The
-few others are scored by the layer's own weights. Where two logits are so close that the order of
-summation could decide, the full layer itself is asked.
-
-Centres and radii of clusters of rows, the simpler bound, rule out a third of the clusters in a
-language model, since radii are nearly as large as rows (``docs/heads.md``).
+The full layer's class is the largest of its logits as the layer itself computes them for the state
+alone, ties going to the lowest class. A sum of d products in floating point is off by at most
+γ·Σ|wⱼhⱼ| with γ = d·u / (1 - d·u), in whatever order it is taken; layers of 16 bits round the sum
+once more. Where the lead of the best class is larger than that of both logits together, every order
+gives it; otherwise the layer itself is asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AnyArray, IndexArray, ParamArray
-from thinleaf.torch.heads.kernels.kept_rows import survivors_of
+from thinleaf._dtypes import ACCUM, INDEX, AnyArray, IndexArray, ParamArray
+from thinleaf.torch.heads.kernels.byte_rows import in_double, may_win, round_state
 
 _UNIT = 2.0**-24
-_STEPS = (1 / 3, 5 / 9, 1.0)
-"""Shares of a row after which its bound is looked at."""
-
-_BLOCK = 4096
+_BYTES_A_THREAD = 4 * 2**20
+"""Fewer are read sooner by one thread than another one wakes up."""
 
 
-def principal_rotation(states: ParamArray) -> ParamArray:
-    """Return the directions that states are made of, the largest first, one a row.
-
-    Any orthogonal matrix makes bounds that hold; with this one they rule out more.
-    """
-    moments = np.zeros((states.shape[1],) * 2)
-    for begin in range(0, len(states), _BLOCK):
-        block = states[begin : begin + _BLOCK].astype(ACCUM)
-        moments += block.T @ block
-    _, turned = np.linalg.eigh(moments)
-    return np.ascontiguousarray(turned[:, ::-1].T).astype(PARAM)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What certifies that other rows cannot win.
+@dataclass
+class ExactCounts:
+    """What the exact mode did.
 
     Attributes
     ----------
-    centre : ndarray of shape (in_features,)
-    rotation : ndarray of shape (in_features, in_features)
-        Turned states are ``rotation @ state``.
-    rows : ndarray of shape (n_classes, in_features)
-        Turned rows without their mean, as int8.
-    numbers : ndarray of shape (n_classes, 9)
-        Of each step: the scale of what is read in it, then ‖e₁‖ and ‖w₂‖ after it.
-    steps : ndarray of shape (3,)
-        Coordinates that are read then.
-    longest : float
-        The largest norm of a row of the layer.
+    n_states : int
+    n_certified : int
+        No class but the tree's best could win.
+    n_rescored : int
+        Classes that were scored since bounds did not rule them out.
+    n_full : int
+        States for which the full layer was asked: two logits were too close.
     """
 
-    centre: ParamArray
-    rotation: ParamArray
-    rows: AnyArray
-    numbers: ParamArray
-    steps: IndexArray
-    longest: float
+    n_states: int = 0
+    n_certified: int = 0
+    n_rescored: int = 0
+    n_full: int = 0
 
-    @classmethod
-    def of(cls, weight: ParamArray, rotation: ParamArray) -> Bounds:
-        """Return the bounds of a layer.
 
-        Parameters
-        ----------
-        weight : ndarray of shape (n_classes, in_features)
-        rotation : ndarray of shape (in_features, in_features)
-            Of :func:`principal_rotation`.
-        """
-        n_classes, dim = weight.shape
-        centre = weight.mean(axis=0, dtype=ACCUM)
-        steps = np.unique([max(1, round(share * dim)) for share in _STEPS])
-        steps = np.concatenate([steps, np.repeat(dim, 3 - steps.size)]).astype(INDEX)
-        rows = np.empty((n_classes, dim), dtype=np.int8)
-        numbers = np.empty((n_classes, 9), dtype=PARAM)
-        longest = 0.0
-        for begin in range(0, n_classes, _BLOCK):
-            part = slice(begin, min(begin + _BLOCK, n_classes))
-            block = weight[part].astype(ACCUM)
-            longest = max(longest, float(np.linalg.norm(block, axis=1).max()))
-            block = (block - centre) @ rotation.T.astype(ACCUM)
-            error, begun = np.empty_like(block), 0
-            for i, read in enumerate(steps.tolist()):
-                here = slice(begun, read)
-                largest = np.abs(block[:, here]).max(axis=1, initial=0.0)
-                scale = np.maximum(largest / 127.0, 1e-30).astype(PARAM)
-                rows[part, here] = np.rint(block[:, here] / scale[:, None].astype(ACCUM))
-                error[:, here] = block[:, here] - rows[part, here] * scale[:, None].astype(ACCUM)
-                numbers[part, 3 * i] = scale
-                numbers[part, 3 * i + 1] = np.linalg.norm(error[:, :read], axis=1)
-                numbers[part, 3 * i + 2] = np.linalg.norm(block[:, read:], axis=1)
-                begun = read
-        for i in (1, 2, 4, 5, 7, 8):
-            numbers[:, i] *= 1.0 + 1e-5  # norms are rounded up
-        return cls(centre.astype(PARAM), rotation, rows, numbers, steps, longest)
+@cache
+def _helpers(n: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n, thread_name_prefix="thinleaf-head")
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return sum(array.nbytes for array in (self.centre, self.rotation, self.rows, self.numbers))
 
-    def rounding(self, state: ParamArray) -> float:
-        """Return by how much a sum of products in single precision may be off."""
-        return 4.0 * (state.size + 8) * _UNIT * self.longest * float(np.linalg.norm(state))
+def survivors(
+    state: ParamArray,
+    least: float,
+    rows: tuple[AnyArray, ParamArray, ParamArray, ParamArray, ParamArray],
+    bias: ParamArray,
+    n_threads: int = 1,
+) -> IndexArray:
+    """Return the classes whose logit may be ``least`` or more, ascending.
 
-    def survivors(self, state: ParamArray, best: float, bias: ParamArray) -> tuple[IndexArray, int]:
-        """Return the classes that may have a logit of ``best`` or more, and the bytes read."""
-        turned = self.rotation @ state
-        norms = np.array(
-            [
-                [np.linalg.norm(turned[:read]), np.linalg.norm(turned[read:])]
-                for read in self.steps.tolist()
-            ],
-            dtype=PARAM,
-        )
-        slack = 2.0 * self.rounding(state)
-        least = best - float(self.centre.astype(ACCUM) @ state.astype(ACCUM)) - slack
-        out = np.empty(len(self.rows), dtype=INDEX)
-        n, read = survivors_of(turned, norms, self.steps, self.rows, self.numbers, bias, least, out)
-        return out[:n], int(read)
+    Parameters
+    ----------
+    state : ndarray of shape (in_features,)
+    least : float
+    rows : tuple
+        As of ``ByteRows.arrays``.
+    bias : ndarray of shape (n_classes,) or (0,)
+    n_threads : int
+        They share the rows; the result is the same.
+    """
+    numbers, scale, error, centre, norms = rows
+    n_classes = len(numbers)
+    whole = np.empty(state.size, dtype=np.int16)
+    step, base, length, slack = round_state(state, centre, norms, whole)
+    least -= base + slack + 1e-9 * (abs(least) + abs(base))
+    n_parts = int(max(1, min(n_threads, numbers.size // _BYTES_A_THREAD)))
+    edges = np.linspace(0, n_classes, n_parts + 1).astype(int).tolist()
+
+    def scan(i: int) -> IndexArray:
+        out = np.empty(edges[i + 1] - edges[i], dtype=INDEX)
+        given = (whole, step, length, least, numbers, scale, error, bias)
+        return out[: may_win(*given, edges[i], edges[i + 1], out)]
+
+    if n_parts == 1:
+        return scan(0)
+    others = [_helpers(n_parts - 1).submit(scan, i) for i in range(1, n_parts)]
+    first = scan(0)
+    return np.concatenate([first, *(part.result() for part in others)])
+
+
+def winner(
+    state: ParamArray,
+    guess: int,
+    rows: tuple[AnyArray, ParamArray, ParamArray, ParamArray, ParamArray],
+    own: AnyArray,
+    bias: ParamArray,
+    unit: float,
+    ask: Callable[[], tuple[int, float]],
+    counts: ExactCounts,
+    n_threads: int = 1,
+) -> tuple[int, float]:
+    """Return the full layer's best class of a state, and its logit.
+
+    Parameters
+    ----------
+    state : ndarray of shape (in_features,)
+    guess : int
+        Some class; the better it is, the fewer are scored.
+    rows : tuple
+        As of ``ByteRows.arrays``.
+    own : ndarray of shape (n_classes, in_features)
+        The layer's own rows, as kernels take them.
+    bias : ndarray of shape (n_classes,) or (0,)
+    unit : float
+        By how much of itself a logit of the layer is rounded at its end; 0 in single precision.
+    ask : callable
+        Returns what the full layer says.
+    counts : ExactCounts
+        Added to.
+    n_threads : int
+    """
+    counts.n_states += 1
+    logits, sizes = _scored(state, np.array([guess], dtype=INDEX), own, bias)
+    gamma = (state.size + 2) * _UNIT / (1.0 - (state.size + 2) * _UNIT)
+    longest = float(rows[4][1]) * float(np.linalg.norm(state))
+    largest = float(np.abs(bias).max(initial=0.0))
+    close = 1.001 * (gamma * (sizes[0] + longest + largest))
+    close += 2.02 * unit * (abs(logits[0]) + close)
+    classes = survivors(state, float(logits[0] - close), rows, bias, n_threads)
+    if not (classes != guess).any():
+        counts.n_certified += 1
+        return guess, float(logits[0])
+    counts.n_rescored += classes.size - 1
+    logits, sizes = _scored(state, classes, own, bias)
+    place = int(logits.argmax())
+    off = 1.001 * gamma * sizes
+    off += unit * (np.abs(logits) + off)
+    near = logits + off >= logits[place] - off[place]
+    near[place] = False
+    if near.any():
+        counts.n_full += 1
+        return ask()
+    return int(classes[place]), float(logits[place])
+
+
+def _scored(
+    state: ParamArray, classes: IndexArray, own: AnyArray, bias: ParamArray
+) -> tuple[AnyArray, AnyArray]:
+    logits, sizes = np.empty(classes.size, ACCUM), np.empty(classes.size, ACCUM)
+    in_double(state, classes, own, bias, logits, sizes)
+    return logits, sizes

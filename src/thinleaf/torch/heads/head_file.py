@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from thinleaf._dtypes import INDEX, OFFSET, PARAM, AnyArray
 from thinleaf.arrays.checks import require
 from thinleaf.arrays.files import ModelFileError, read_arrays, typed, write_arrays
-from thinleaf.torch.heads.exact import Bounds
 from thinleaf.torch.heads.leaf_sets import LeafSets
 from thinleaf.torch.heads.routers import Routers
 from thinleaf.torch.heads.rows import RowKind, as_array
@@ -50,8 +49,6 @@ def write(head: TreeHead, path: Path) -> None:
         "sets.classes": sets.classes,
         "sets.frequent": sets.frequent,
     }
-    if head.rotation.numel():
-        arrays["exact.rotation"] = head.rotation.cpu().numpy()
     known = head.trained_on
     metadata = {
         "format": FORMAT,
@@ -80,15 +77,6 @@ def read(kind: type[TreeHead], path: Path, layer: nn.Linear, rows: RowKind | Non
         stored_rows = typed(metadata, "rows", str)
         require(stored_rows in ("float32", "float16", "bfloat16", "int8"), "rows are unknown")
         require(n_paths in (1, 2), "n_paths is 1 or 2")
-        rotation = arrays.get("exact.rotation")
-        if rotation is not None:
-            require(
-                rotation.dtype == PARAM and rotation.shape == (shape[1], shape[1]),
-                "the rotation has a wrong shape",
-            )
-            off = np.abs(rotation @ rotation.T - np.eye(shape[1])).max(initial=0.0)
-            require(bool(off < 1e-3), "the rotation is none")
-        require(rotation is not None or not exact, "bounds are missing")
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is not a file of a head, or is damaged: {error}") from error
     if (layer.out_features, layer.in_features) != shape or fingerprint(layer.weight) != name:
@@ -96,9 +84,6 @@ def read(kind: type[TreeHead], path: Path, layer: nn.Linear, rows: RowKind | Non
             f"{path} belongs to another layer, of {shape[0]} classes and {shape[1]} features, or "
             "the weights have changed since: make the head again with replace_head"
         )
-    bounds = None
-    if rotation is not None:
-        bounds = Bounds.of(layer.weight.detach().float().cpu().numpy(), rotation.copy())
     return kind(
         layer.weight,
         layer.bias,
@@ -107,7 +92,6 @@ def read(kind: type[TreeHead], path: Path, layer: nn.Linear, rows: RowKind | Non
         rows=rows or stored_rows,
         n_paths=n_paths,
         exact=exact,
-        bounds=bounds,
         trained_on=known,
     )
 

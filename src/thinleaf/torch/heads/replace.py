@@ -13,7 +13,6 @@ from thinleaf.arrays.checks import is_whole
 from thinleaf.execution import Executor
 from thinleaf.execution.choose import executor_for
 from thinleaf.torch.heads.collect import as_states, collect_states, find_layer, put_layer
-from thinleaf.torch.heads.exact import Bounds, principal_rotation
 from thinleaf.torch.heads.leaf_sets import Counts, LeafSets, choose_sets, most_wanted
 from thinleaf.torch.heads.routers import Routers
 from thinleaf.torch.heads.rows import RowKind
@@ -87,7 +86,7 @@ def replace_head(
         With 2, a state is given the classes of two leaves, each of ``size``.
     exact : bool
         Answer with the full layer's best class, always, at the cost of reading all rows in 8 bits
-        in part (:mod:`thinleaf.torch.heads.exact`).
+        (:mod:`thinleaf.torch.heads.exact`).
     max_states : int, optional
         More are left out, evenly.
     in_place : bool
@@ -153,10 +152,6 @@ def replace_head(
         (mass / np.maximum(visits, 1)).tolist(),
         {"loss": loss, "n_sweeps": n_sweeps, "depth": depth, "size": size, "seed": seed},
     )
-    bounds = None
-    if exact:
-        rotation = principal_rotation(given[:: max(1, len(given) // _MOST_MOMENTS)])
-        bounds = Bounds.of(weight.float().cpu().numpy(), rotation)
     head = TreeHead(
         output.weight,
         bias,
@@ -165,7 +160,6 @@ def replace_head(
         rows=rows,
         n_paths=n_paths,
         exact=exact,
-        bounds=bounds,
         trained_on=trained_on,
     )
     if in_place and name != "":
@@ -219,7 +213,7 @@ def _train(
     spread = np.where(spread > 0.0, spread, 1.0)
     X -= mean.astype(PARAM)
     X /= spread.astype(PARAM)
-    directions = principal_rotation(X[:: max(1, len(X) // _MOST_MOMENTS)])[:_N_DIRECTIONS]
+    directions = _principal_directions(X[:: max(1, len(X) // _MOST_MOMENTS)], _N_DIRECTIONS)
     X = X @ directions.T
     routers, _ = train_routers(X, answers.take(training), counts, shared, settings, executor)
     weights = (routers.weights.astype(ACCUM) @ directions) / spread
@@ -228,3 +222,13 @@ def _train(
     leaf = routers.leaves_of(states[training])
     n_leaves, size = routers.n_leaves, settings.size
     return routers, choose_sets(counts, leaf, n_leaves, size, shared, settings.kappa)
+
+
+def _principal_directions(states: ParamArray, n: int) -> ParamArray:
+    """Return the directions that states are made of, the largest first, one a row."""
+    moments = np.zeros((states.shape[1],) * 2)
+    for begin in range(0, len(states), 4096):
+        block = states[begin : begin + 4096].astype(ACCUM)
+        moments += block.T @ block
+    _, turned = np.linalg.eigh(moments)
+    return np.ascontiguousarray(turned[:, ::-1].T[:n]).astype(PARAM)

@@ -17,17 +17,19 @@ from thinleaf._dtypes import INDEX, PARAM, AnyArray, IndexArray, ParamArray
 from thinleaf.arrays.checks import check_top_k
 from thinleaf.arrays.ragged import offsets
 from thinleaf.torch.heads import head_file
-from thinleaf.torch.heads.exact import Bounds
-from thinleaf.torch.heads.kernels.kept_rows import best_kept, fill_kept, fill_logits
+from thinleaf.torch.heads.byte_rows import ByteRows
+from thinleaf.torch.heads.exact import ExactCounts, winner
+from thinleaf.torch.heads.kernels.byte_rows import score_bytes
+from thinleaf.torch.heads.kernels.kept_rows import best_of, scatter, score_kept
 from thinleaf.torch.heads.leaf_sets import LeafSets
 from thinleaf.torch.heads.routers import Routers
-from thinleaf.torch.heads.rows import RowKind, as_array, kind_of, packed, unpacked
+from thinleaf.torch.heads.rows import RowKind, as_array, kind_of, narrowed
 
 _FEW = 16
 """States that a compiled loop takes one by one; more are grouped by leaf."""
 
 _TREE = ("router_weight", "router_bias", "common", "set_ptr", "set_classes", "frequent")
-_EXACT = ("centre", "rotation", "exact_rows", "exact_numbers")
+_BYTES = tuple(f"byte_{name}" for name in ByteRows._fields)
 
 
 class KeptLogits(NamedTuple):
@@ -36,30 +38,6 @@ class KeptLogits(NamedTuple):
     ptr: Tensor
     classes: Tensor
     logits: Tensor
-
-
-@dataclass
-class ExactCounts:
-    """What the exact mode did.
-
-    Attributes
-    ----------
-    n_states : int
-    n_certified : int
-        No class but the leaf's best could win.
-    n_rescored : int
-        Classes that were scored since bounds did not rule them out.
-    n_full : int
-        States for which the full layer was asked: two logits were too close.
-    n_read : int
-        Weights of 8 bits that bounds looked at.
-    """
-
-    n_states: int = 0
-    n_certified: int = 0
-    n_rescored: int = 0
-    n_full: int = 0
-    n_read: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,8 +82,6 @@ class TreeHead(nn.Module):
         path errs.
     exact : bool
         Whether :meth:`predict` and :meth:`forward` have the full layer's best class, always.
-    bounds : Bounds, optional
-        What the exact mode needs.
     trained_on : TrainedOn, optional
 
     Attributes
@@ -121,11 +97,11 @@ class TreeHead(nn.Module):
     set_classes: Tensor
     frequent: Tensor
     rows: Tensor
-    scale: Tensor
-    centre: Tensor
-    rotation: Tensor
-    exact_rows: Tensor
-    exact_numbers: Tensor
+    byte_rows: Tensor
+    byte_scale: Tensor
+    byte_error: Tensor
+    byte_centre: Tensor
+    byte_norms: Tensor
 
     def __init__(
         self,
@@ -137,7 +113,6 @@ class TreeHead(nn.Module):
         rows: RowKind | None = None,
         n_paths: int = 1,
         exact: bool = False,
-        bounds: Bounds | None = None,
         trained_on: TrainedOn | None = None,
     ) -> None:
         super().__init__()
@@ -153,18 +128,17 @@ class TreeHead(nn.Module):
             strict=True,
         ):
             self.register_buffer(name, torch.from_numpy(np.array(array)).to(device))
-        self._narrow = rows is not None and rows != kind_of(weight.data)
-        narrow = packed(weight.data, rows) if rows and self._narrow else (torch.empty(0),) * 2
-        self.register_buffer("rows", narrow[0].to(device), persistent=False)
-        self.register_buffer("scale", narrow[1].to(device), persistent=False)
-        self._steps, self._longest = np.zeros(3, dtype=INDEX), 0.0
-        parts: tuple[Tensor, ...] = (torch.empty(0),) * 4
-        if bounds is not None:
-            self._steps, self._longest = bounds.steps, bounds.longest
-            arrays = (bounds.centre, bounds.rotation, bounds.rows, bounds.numbers)
-            parts = tuple(torch.from_numpy(array) for array in arrays)
-        for name, part in zip(_EXACT, parts, strict=True):
-            self.register_buffer(name, part, persistent=False)
+        self._kind: RowKind = rows or kind_of(weight.data)
+        narrow = torch.empty(0, device=device)
+        if self._kind not in ("int8", kind_of(weight.data)):
+            narrow = narrowed(weight.data, self._kind)
+        self.register_buffer("rows", narrow, persistent=False)
+        for name in _BYTES:
+            self.register_buffer(name, torch.empty(0, device=device), persistent=False)
+        self._given: _Given | None = None
+        self._version = _version_of(weight)
+        if self._kind == "int8":
+            self._read_bytes()
         self.trained_on = trained_on
         self.exact_counts = ExactCounts()
         self._exact = False
@@ -190,7 +164,7 @@ class TreeHead(nn.Module):
     @property
     def row_kind(self) -> RowKind:
         """What kept rows are stored as."""
-        return kind_of(self._rows)
+        return self._kind
 
     @property
     def exact(self) -> bool:
@@ -199,19 +173,42 @@ class TreeHead(nn.Module):
 
     @exact.setter
     def exact(self, value: bool) -> None:
-        if value and not self.rotation.numel():
-            raise ValueError("this head has no bounds: make it with exact=True")
+        if value and not self.byte_rows.numel():
+            self._read_bytes()
         self._exact = bool(value)
+
+    def _read_bytes(self) -> None:
+        """Make rows of 8 bits from the layer's weights."""
+        for name, tensor in zip(_BYTES, ByteRows.of(self.weight.data), strict=True):
+            setattr(self, name, tensor)
+        self._given = None
+
+    def _refresh(self) -> None:
+        """Make narrow rows again if the layer's weights have changed."""
+        version = _version_of(self.weight)
+        if version == self._version:
+            return
+        self._version, self._given = version, None
+        if self.rows.numel():
+            self.rows = narrowed(self.weight.data, self._kind)
+        if self.byte_rows.numel():
+            self._read_bytes()
+
+    @property
+    def _bytes(self) -> ByteRows:
+        return ByteRows(*(getattr(self, name) for name in _BYTES))
 
     @property
     def _rows(self) -> Tensor:
-        return self.rows if self._narrow else self.weight
+        return self.rows if self.rows.numel() else self.weight
 
     def bytes_per_state(self, leaf: AnyArray | None = None) -> float:
         """Return the bytes of weights that are read for a state, in the mean over leaves given."""
         shares = None if leaf is None else np.bincount(leaf, minlength=self.n_leaves)
         kept = np.average(self.sets.sizes, weights=shares)
-        a_row = self._rows.element_size() * self.in_features + 4 * bool(self.scale.numel())
+        a_row = self._rows.element_size() * self.in_features
+        if self._kind == "int8":
+            a_row = self.in_features + 8
         return float(kept * (a_row + 4) + 4 * self.routers.depth * (self.in_features + 1))
 
     def extra_repr(self) -> str:
@@ -232,8 +229,8 @@ class TreeHead(nn.Module):
         full layer's.
         """
         states = self._states(input)
-        few = len(states) <= _FEW and states.device.type == "cpu" and not self._needs_grad(input)
-        logits = self._by_kernel(states) if few else self._by_leaf(states)
+        by_kernel = self._by_kernel_best(states) and not self._needs_grad(input)
+        logits = self._by_kernel(states) if by_kernel else self._by_leaf(states)
         if self.exact:
             self._put_winners(states, logits.detach())
         return logits.reshape(*input.shape[:-1], self.out_features).to(input.dtype)
@@ -242,12 +239,14 @@ class TreeHead(nn.Module):
         """Return the best class of each state, of shape (…)."""
         states = self._states(input)
         if self.exact:
-            best = torch.tensor([self._winner(state)[0] for state in self._singles(states)])
-        elif len(states) <= _FEW and states.device.type == "cpu":
-            best = torch.from_numpy(self._best_kept(self._single(states))[0])
+            winners = [self._winner(state)[0] for state in self._single(states)]
+            best = torch.from_numpy(np.array(winners, dtype=np.int64))
+        elif self._by_kernel_best(states):
+            kept = [best_of(*self._kept(state)) for state in self._single(states)]
+            best = torch.from_numpy(np.array(kept, dtype=np.int64))
         else:
             best = self._by_leaf(states.detach()).argmax(dim=1)
-        return best.long().reshape(input.shape[:-1]).to(input.device)
+        return best.reshape(input.shape[:-1]).to(input.device)
 
     def topk(self, input: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return the k best kept classes of each state, and their logits; both are (…, k)."""
@@ -262,27 +261,27 @@ class TreeHead(nn.Module):
         The classes of a state are ascending. In exact mode they are those of its leaves, too: the
         full layer's best class is promised by :meth:`forward` and :meth:`predict`.
         """
-        states = self._states(input)
-        leaves = self.leaves_of(input).reshape(len(states), self.n_paths).cpu().numpy()
-        sets = self.sets
-        lists = [np.unique(np.concatenate([sets.common, *map(sets.own, at)])) for at in leaves]
-        ptr = offsets([part.size for part in lists])
-        classes = np.concatenate([np.empty(0, INDEX), *lists]).astype(INDEX)
-        logits = np.empty(classes.size, dtype=PARAM)
+        states = self._states(input).detach()
+        lists: list[tuple[AnyArray, AnyArray]] = []
         if states.device.type == "cpu":
-            fill_kept(self._single(states), ptr, classes, *self._arrays(), logits)
-            values = torch.from_numpy(logits)
+            for state in self._single(states):
+                classes, logits = self._kept(state)
+                kept, place = np.unique(classes, return_index=True)
+                lists.append((kept, logits[place]))
         else:
-            parts = [
-                self._scores(state[None], torch.from_numpy(part).to(state.device))[0]
-                for state, part in zip(states, lists, strict=True)
-            ]
-            values = torch.cat(parts)
+            for row in self._by_leaf(states).cpu().numpy():
+                at = np.flatnonzero(row > -np.inf).astype(INDEX)
+                lists.append((at, row[at]))
+        ptr = offsets([kept.size for kept, _ in lists])
         device = input.device
         return KeptLogits(
             torch.from_numpy(ptr).to(device),
-            torch.from_numpy(classes).long().to(device),
-            values.to(device=device, dtype=input.dtype),
+            torch.from_numpy(np.concatenate([np.empty(0, INDEX), *(a for a, _ in lists)]))
+            .long()
+            .to(device),
+            torch.from_numpy(np.concatenate([np.empty(0, PARAM), *(b for _, b in lists)])).to(
+                device=device, dtype=input.dtype
+            ),
         )
 
     @torch.no_grad()
@@ -306,32 +305,53 @@ class TreeHead(nn.Module):
     def _single(self, states: Tensor) -> ParamArray:
         return np.ascontiguousarray(states.detach().float().cpu().numpy())
 
-    def _singles(self, states: Tensor) -> list[ParamArray]:
-        return list(self._single(states))
+    def _by_kernel_best(self, states: Tensor) -> bool:
+        """Return whether compiled loops are as quick as products of matrices, or quicker."""
+        few = len(states) <= _FEW or self._kind == "int8"
+        return few and states.device.type == self.weight.device.type == "cpu"
 
     def _needs_grad(self, input: Tensor) -> bool:
         return torch.is_grad_enabled() and (input.requires_grad or self.weight.requires_grad)
 
-    def _arrays(self) -> tuple[AnyArray, ParamArray, ParamArray]:
-        """Return rows, scales and biases as kernels take them."""
-        if self.bias is None:
-            bias = np.empty(0, dtype=PARAM)
-        else:
-            bias = self.bias.detach().float().cpu().numpy()
-        return as_array(self._rows), self.scale.numpy(), bias
+    def _arrays(self) -> _Given:
+        """Return what kernels take, as arrays that share the memory of tensors."""
+        weight, bias = self.weight, self.bias
+        at = None if bias is None else (bias.data_ptr(), _version_of(bias))
+        place = (weight.data_ptr(), weight.dtype, _version_of(weight), at, self.n_paths)
+        if self._given is None or self._given.place != place:
+            self._refresh()
+            sets, routers = self.sets, self.routers
+            classes = (sets.common, sets.ptr, sets.classes)
+            tree = (routers.weights, routers.bias, self.n_paths, *classes)
+            most = sets.common.size + self.n_paths * int(np.diff(sets.ptr).max())
+            own = as_array(self.weight.cpu())
+            added = np.empty(0, PARAM) if self.bias is None else _array(self.bias.float())
+            rows: tuple[AnyArray, ...] = ()
+            if self.byte_rows.numel():
+                rows = tuple(_array(tensor) for tensor in self._bytes)
+            kept = (*rows, own, added)
+            if self._kind != "int8":
+                kept = (as_array(self._rows.cpu()), added)
+            self._given = _Given(place, most, (*tree, *kept), rows, own, added)
+        return self._given
+
+    def _kept(self, state: ParamArray) -> tuple[IndexArray, ParamArray]:
+        """Return the classes that a state keeps, and their logits."""
+        given = self._arrays()
+        kept, scores = np.empty(given.most, INDEX), np.empty(given.most, PARAM)
+        score: Any = score_bytes if self._kind == "int8" else score_kept
+        n = score(state, *given.kept, kept, scores)
+        return kept[:n], scores[:n]
 
     def _by_kernel(self, states: Tensor) -> Tensor:
-        rows, sets, routers = self._single(states), self.sets, self.routers
-        logits = torch.empty(len(rows), self.out_features)
-        given = (sets.common, sets.ptr, sets.classes, *self._arrays())
-        fill_logits(rows, routers.leaves_of(rows), *given, True, logits.numpy())
-        if self.n_paths == 2:
-            other = routers.other_leaves_of(rows)
-            fill_logits(rows, other, *given, False, logits.numpy())
+        logits = torch.empty(len(states), self.out_features)
+        for state, row in zip(self._single(states), logits.numpy(), strict=True):
+            scatter(*self._kept(state), row)
         return logits
 
     def _by_leaf(self, states: Tensor) -> Tensor:
         """Return logits by one matrix product a leaf, on any device and with gradients."""
+        self._refresh()
         leaves = self.leaves_of(states).reshape(len(states), self.n_paths)
         own = self._scores(states, self.common)
         logits = own.new_full((len(states), self.out_features), -torch.inf)
@@ -343,75 +363,56 @@ class TreeHead(nn.Module):
                 classes = self.set_classes[begin:end].long()
                 part = self._scores(states[at], classes)
                 logits = logits.index_put((at[:, None], classes[None, :]), part)
-        return logits
+        return self._best_again(states, logits) if self._kind == "int8" else logits
 
     def _scores(self, states: Tensor, classes: Tensor) -> Tensor:
-        rows = unpacked(self._rows, self.scale, classes.long())
+        at = classes.long()
+        rows = self._bytes.unpacked(at) if self._kind == "int8" else self._rows[at]
         kind = torch.promote_types(states.dtype, rows.dtype)
-        bias = None if self.bias is None else self.bias[classes.long()].to(kind)
+        bias = None if self.bias is None else self.bias[at].to(kind)
         return nn.functional.linear(states.to(kind), rows.to(kind), bias).float()
 
-    def _best_kept(self, rows: ParamArray) -> tuple[IndexArray, ParamArray]:
-        sets, routers = self.sets, self.routers
-        best = np.full(len(rows), self.out_features, dtype=INDEX)
-        top = np.full(len(rows), -np.inf, dtype=PARAM)
-        weights = self._arrays()
-        given = (sets.ptr, sets.classes, *weights, best, top)
-        best_kept(rows, routers.leaves_of(rows), sets.common, *given)
-        if self.n_paths == 2:
-            other = routers.other_leaves_of(rows)
-            best_kept(rows, other, np.empty(0, dtype=INDEX), *given)
-        return best, top
+    def _best_again(self, states: Tensor, logits: Tensor) -> Tensor:
+        """Score classes that may be the best ones by the layer's own rows."""
+        off = self.byte_error * states.detach().float().norm(dim=1, keepdim=True)
+        least = (logits.detach() - off).amax(dim=1, keepdim=True)
+        at, classes = torch.nonzero(logits.detach() + off >= least, as_tuple=True)
+        scores = (states[at].float() * self.weight[classes].float()).sum(dim=1)
+        if self.bias is not None:
+            scores = scores + self.bias[classes].float()
+        return logits.index_put((at, classes), scores)
 
     # -- exact mode --------------------------------------------------------------------------------
-
-    @property
-    def bounds(self) -> Bounds:
-        """What the exact mode certifies answers by."""
-        centre, rotation, rows, numbers = (_array(getattr(self, name)) for name in _EXACT)
-        return Bounds(centre, rotation, rows, numbers, self._steps, self._longest)
 
     @torch.no_grad()
     def _winner(self, state: ParamArray) -> tuple[int, float]:
         """Return the full layer's best class of a state, and its logit."""
-        counts, bounds = self.exact_counts, self.bounds
-        counts.n_states += 1
-        original, scale, bias = as_array(self.weight.cpu()), np.empty(0, PARAM), self._arrays()[2]
-        guess, _ = self._best_kept(state[None])
-        logit = np.empty(1, dtype=PARAM)
-        one = np.array([0, 1])
-        fill_kept(state[None], one, guess, original, scale, bias, logit)
-        close = bounds.rounding(state)
-        close += 2.0 * torch.finfo(self.weight.dtype).eps * abs(float(logit[0]))
-        others, n_read = bounds.survivors(state, float(logit[0]) - close, bias)
-        counts.n_read += n_read
-        others = others[others != guess[0]]
-        if not others.size:
-            counts.n_certified += 1
-            return int(guess[0]), float(logit[0])
-        counts.n_rescored += others.size
-        found = np.empty(others.size, dtype=PARAM)
-        fill_kept(state[None], np.array([0, others.size]), others, original, scale, bias, found)
-        classes, logits = np.append(others, guess), np.append(found, logit)
-        order = np.lexsort((classes, -logits))
-        if logits[order[0]] - logits[order[1]] > close:
-            return int(classes[order[0]]), float(logits[order[0]])
-        counts.n_full += 1
-        input = torch.from_numpy(state).to(self.weight)
-        full = nn.functional.linear(input, self.weight, self.bias)
-        best = int(full.argmax())
-        return best, float(full[best])
+        given = self._arrays()
+
+        def ask() -> tuple[int, float]:
+            input = torch.from_numpy(state).to(self.weight)
+            full = nn.functional.linear(input, self.weight, self.bias)
+            best = int(full.argmax())
+            return best, float(full[best])
+
+        kind = self.weight.dtype
+        unit = 0.0 if kind == torch.float32 else torch.finfo(kind).eps
+        guess = int(best_of(*self._kept(state)))
+        known = (given.rows, given.own, given.bias)
+        return winner(state, guess, *known, unit, ask, self.exact_counts, torch.get_num_threads())
 
     def _put_winners(self, states: Tensor, logits: Tensor) -> None:
         """Make sure that the full layer's best class has the largest logit."""
-        for i, state in enumerate(self._singles(states)):
+        for i, state in enumerate(self._single(states)):
             best, value = self._winner(state)
-            above = max(value, float(logits[i].max()))
-            if int(logits[i].argmax()) != best:
+            row = logits[i].cpu().numpy()
+            first = int(row.argmax())
+            if first != best:
+                above = max(value, float(row[first]))
+                ties = np.flatnonzero(row >= np.float32(above))
+                below = float(np.nextafter(np.float32(above), np.float32(-np.inf)))
+                logits[i, torch.from_numpy(ties).to(logits.device)] = below
                 logits[i, best] = above
-                ties = logits[i] >= above
-                ties[best] = False
-                logits[i, ties] = float(np.nextafter(np.float32(above), np.float32(-np.inf)))
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -452,10 +453,31 @@ class TreeHead(nn.Module):
             if stored is not None and stored.shape != getattr(self, name).shape:
                 setattr(self, name, torch.empty_like(stored, device=self.weight.device))
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        if self._narrow:
-            self.rows, self.scale = packed(self.weight.data, self.row_kind)
+        self._version, self._given = -1, None
         if self.n_leaves == 1:
             self.n_paths = 1
+
+    def _apply(self, fn: Any, recurse: bool = True) -> TreeHead:
+        """Move or convert tensors; what kernels take is asked for again."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._given = None
+        return self
+
+
+def _version_of(weight: Tensor) -> int:
+    """Return a number that rises whenever weights are written to."""
+    return 0 if weight.is_inference() else weight._version
+
+
+class _Given(NamedTuple):
+    """What kernels take, and where the layer's weights were then."""
+
+    place: tuple[Any, ...]
+    most: int
+    kept: tuple[Any, ...]
+    rows: tuple[Any, ...]
+    own: AnyArray
+    bias: ParamArray
 
 
 def _arrays_of(sets: LeafSets) -> tuple[AnyArray, ...]:

@@ -1,7 +1,7 @@
 """Compiled loops of heads: routing, the scores of kept rows, sums over all logits.
 
-Rows are float32, float16 (given as int16), bfloat16 (as uint16) or int8: what an element is, is
-chosen by the type of the array.
+Rows are float32, float16 (given as int16) or bfloat16 (as uint16): what an element is, is chosen by
+the type of the array. Those of 8 bits are in ``byte_rows.py``.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -116,159 +116,91 @@ def other_leaves_of(states: ParamArray, weights: ParamArray, bias: ParamArray) -
 
 
 @inlined
-def _logit(rows: AnyArray, scale: ParamArray, bias: ParamArray, at: int, state: ParamArray) -> Any:
-    total = np.float32(0.0)
-    for j in range(state.size):
-        total += element(rows, at, j) * state[j]
-    if scale.size:
-        total *= scale[at]
-    if bias.size:
-        total += bias[at]
-    return total
-
-
-@kernel
-def fill_logits(
-    states: ParamArray,
-    leaf: IndexArray,
-    common: IndexArray,
-    ptr: OffsetArray,
-    classes: IndexArray,
-    rows: AnyArray,
-    scale: ParamArray,
-    bias: ParamArray,
-    clear: bool,
-    out: ParamArray,
-) -> None:
-    """Fill rows of all classes: logits of those that the leaf of each state keeps, -inf elsewhere.
-
-    Parameters
-    ----------
-    states : ndarray of shape (n, in_features)
-    leaf : ndarray of shape (n,)
-    common, ptr, classes : ndarray
-        As of ``LeafSets``.
-    rows : ndarray of shape (n_classes, in_features)
-    scale, bias : ndarray of shape (n_classes,) or (0,)
-    clear : bool
-        Begin with -inf and the common classes; otherwise add the leaf's own to what there is.
-    out : ndarray of shape (n, n_classes)
-    """
-    for i in range(len(states)):
-        state, target = states[i], out[i]
-        if clear:
-            for c in range(target.size):
-                target[c] = np.float32(-np.inf)
-            for k in range(common.size):
-                at = common[k]
-                target[at] = _logit(rows, scale, bias, at, state)
-        for k in range(ptr[leaf[i]], ptr[leaf[i] + 1]):
-            at = classes[k]
-            target[at] = _logit(rows, scale, bias, at, state)
-
-
-@kernel
-def fill_kept(
-    states: ParamArray,
-    out_ptr: OffsetArray,
-    kept: IndexArray,
-    rows: AnyArray,
-    scale: ParamArray,
-    bias: ParamArray,
-    out: ParamArray,
-) -> None:
-    """Fill in the logits of the classes ``kept[out_ptr[i]:out_ptr[i + 1]]`` of each state."""
-    for i in range(len(states)):
-        state = states[i]
-        for k in range(out_ptr[i], out_ptr[i + 1]):
-            out[k] = _logit(rows, scale, bias, kept[k], state)
-
-
-@kernel
-def best_kept(
-    states: ParamArray,
-    leaf: IndexArray,
-    common: IndexArray,
-    ptr: OffsetArray,
-    classes: IndexArray,
-    rows: AnyArray,
-    scale: ParamArray,
-    bias: ParamArray,
-    best: IndexArray,
-    top: ParamArray,
-) -> None:
-    """Fill in the class of the largest kept logit of each state, and that logit.
-
-    ``top`` is -inf at first, or what was found on another path.
-    """
-    for i in range(len(states)):
-        state = states[i]
-        value = top[i]
-        for k in range(common.size):
-            at = common[k]
-            found = _logit(rows, scale, bias, at, state)
-            if found > value or (found == value and at < best[i]):
-                value = found
-                best[i] = at
-        for k in range(ptr[leaf[i]], ptr[leaf[i] + 1]):
-            at = classes[k]
-            found = _logit(rows, scale, bias, at, state)
-            if found > value or (found == value and at < best[i]):
-                value = found
-                best[i] = at
-        top[i] = value
-
-
-@kernel
-def survivors_of(
+def kept_of(
     state: ParamArray,
-    norms: ParamArray,
-    steps: IndexArray,
+    weights: ParamArray,
+    router_bias: ParamArray,
+    n_paths: int,
+    common: IndexArray,
+    ptr: OffsetArray,
+    classes: IndexArray,
+    kept: IndexArray,
+) -> int:
+    """Fill in the classes that a state keeps, and return their number; some may be there twice."""
+    n = 0
+    for k in range(common.size):
+        kept[n] = common[k]
+        n += 1
+    leaf = _leaf_of(state, weights, router_bias)
+    for path in range(n_paths):
+        if path == 1:
+            leaf = _other_leaf(state, weights, router_bias)
+        for k in range(ptr[leaf], ptr[leaf + 1]):
+            kept[n] = classes[k]
+            n += 1
+    return n
+
+
+@kernel
+def score_kept(
+    state: ParamArray,
+    weights: ParamArray,
+    router_bias: ParamArray,
+    n_paths: int,
+    common: IndexArray,
+    ptr: OffsetArray,
+    classes: IndexArray,
     rows: AnyArray,
-    numbers: ParamArray,
     bias: ParamArray,
-    least: float,
-    out: IndexArray,
-) -> tuple[int, int]:
-    """Fill in the classes whose bound is not below ``least`` (``exact.Bounds``).
+    kept: IndexArray,
+    scores: ParamArray,
+) -> int:
+    """Route a state and score the classes that it keeps.
 
     Parameters
     ----------
     state : ndarray of shape (in_features,)
-        Turned.
-    norms : ndarray of shape (3, 2)
-        Of what was read of it after each step, and of the rest.
-    steps, rows, numbers, bias : ndarray
-    least : float
-    out : ndarray of shape (n_classes,)
+    weights, router_bias : ndarray
+        As of ``Routers``.
+    n_paths : {1, 2}
+    common, ptr, classes : ndarray
+        As of ``LeafSets``.
+    rows : ndarray of shape (n_classes, in_features)
+    bias : ndarray of shape (n_classes,) or (0,)
+    kept, scores : ndarray
+        Filled with classes and their logits; they must be large enough.
 
     Returns
     -------
     n : int
         How many there are.
-    n_read : int
-        Weights that were looked at.
     """
-    n, n_read = 0, 0
-    for c in range(len(rows)):
-        offset = bias[c] if bias.size else np.float32(0.0)
+    n = kept_of(state, weights, router_bias, n_paths, common, ptr, classes, kept)
+    for k in range(n):
+        at = kept[k]
         total = np.float32(0.0)
-        begin = 0
-        lives = True
-        for step in range(3):
-            end = steps[step]
-            part = np.float32(0.0)
-            for j in range(begin, end):
-                part += np.float32(rows[c, j]) * state[j]
-            total += numbers[c, 3 * step] * part
-            n_read += end - begin
-            begin = end
-            bound = total + numbers[c, 3 * step + 1] * norms[step, 0]
-            bound += numbers[c, 3 * step + 2] * norms[step, 1] + offset
-            if bound < least:
-                lives = False
-                break
-        if lives:
-            out[n] = c
-            n += 1
-    return n, n_read
+        for j in range(state.size):
+            total += element(rows, at, j) * state[j]
+        if bias.size:
+            total += bias[at]
+        scores[k] = total
+    return n
+
+
+@kernel
+def scatter(kept: IndexArray, scores: ParamArray, out: ParamArray) -> None:
+    """Fill a row of all classes: scores where there are some, -inf elsewhere."""
+    for c in range(out.size):
+        out[c] = np.float32(-np.inf)
+    for k in range(kept.size):
+        out[kept[k]] = scores[k]
+
+
+@kernel
+def best_of(kept: IndexArray, scores: ParamArray) -> int:
+    """Return the class of the largest score, the lowest one of several."""
+    best, value = kept[0], scores[0]
+    for k in range(1, kept.size):
+        if scores[k] > value or (scores[k] == value and kept[k] < best):
+            best, value = kept[k], scores[k]
+    return int(best)
