@@ -1,14 +1,18 @@
 """Runs of an experiment, one at a time: what a result has is not run again.
 
 A result ends with a table of all runs. A script asks for a run by what it is of, and runs what is
-missing; so it can be stopped at any time, and goes on from there.
+missing; so it can be stopped at any time, and goes on from there. Scripts whose report is written
+at the end keep the rows that they have in a file beside it (:class:`Kept`).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,3 +81,42 @@ def standard_error(values: Sequence[float]) -> float | str:
 def all_runs(records: list[Record], columns: Sequence[str]) -> Table:
     """Return every run."""
     return table(columns, [[record.get(column, "") for column in columns] for record in records])
+
+
+class Kept:
+    """Parts of a long run: those that a file has are not run again.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A line of JSON for each part. Without it, nothing is kept.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._parts: dict[tuple[str, ...], list[Any]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text("utf-8").splitlines():
+                with suppress(ValueError):  # a line that was cut off
+                    key, rows = json.loads(line)
+                    self._parts[tuple(key)] = rows
+
+    @staticmethod
+    def add_option(parser: argparse.ArgumentParser) -> None:
+        """Let a user name the file."""
+        parser.add_argument("--state", type=Path, help="file to go on from, if the run is stopped")
+
+    def rows(self, key: Sequence[Any], make: Callable[..., Iterable[Any]], *args: Any) -> list[Any]:
+        """Return the rows of a part, made of arguments if there are none; new ones are printed."""
+        name = tuple(map(str, key))
+        if name not in self._parts:
+            rows = []
+            for row in make(*args):
+                print(row, flush=True)
+                rows.append(row)
+            text = json.dumps([name, rows], default=float)
+            if self.path is not None:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(f"\n{text}")
+            self._parts[name] = json.loads(text)[1]
+        return self._parts[name]

@@ -2,10 +2,11 @@
 
 Sets are those that ``benchmarks.embed`` makes. Ours have nothing set but the seed: an adaptive
 tree, on one path and with the beam that it chose, and a forest of eight. Beside them, on the same
-vectors: logistic regression and a linear SVM (``C`` chosen on a fifth of the training part), and
-the nearest class mean. All three are one vector a class, so they are asked flat, by NumPy, and, if
-installed, through indexes of faiss and usearch. With ``--encoder`` and ``--texts`` the encoder is
-timed, too; figures of the others are without it. One thread; test rows are seen once.
+vectors: logistic regression and a linear SVM (``C`` chosen on a fifth of the training part; of
+10,000 of its rows, if there are more than 1000 classes), and the nearest class mean. All three are
+one vector a class, so they are asked flat, by NumPy, and, if installed, through indexes of faiss
+and usearch. With ``--encoder`` and ``--texts`` the encoder is timed, too; figures of the others are
+without it. One thread; test rows are seen once. With ``--state``, what is done is not run again.
 
 Indexes: ``pip install faiss-cpu usearch``, in an environment beside what thinleaf needs.
 Usage: ``python -m benchmarks.embedded --data EMBEDDED --encoder DIRECTORY --texts DATA``.
@@ -24,12 +25,15 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks._data import EMBEDDED_SETS, MINILM, Dataset, available, held_out, load, read_tsv
+from benchmarks._records import Kept
 from benchmarks._report import arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxForestClassifier
 from thinleaf.measuring.latency import Stopwatch, batch_latency, single_latency
 
 SETS = tuple(f"{name}{MINILM}" for name in ("banking77", "clinc150", "naics2017"))
 GRID = {"logistic regression": (1.0, 10.0, 100.0, 1000.0), "LinearSVC": (0.1, 1.0, 10.0)}
+MANY_CLASSES, GRID_ROWS = 1000, 10_000
+"""From so many classes on, ``C`` is chosen on so many training rows: a fit takes minutes."""
 HELD_OUT = 0.2
 N_SINGLE = 1000
 N_TREES = 8
@@ -107,6 +111,10 @@ def linear(data: Dataset, name: str) -> Vectors:
         return LogisticRegression(C=C, max_iter=200, tol=1e-3).fit(part.X_train, part.y_train)
 
     part = held_out(data, HELD_OUT)
+    if np.unique(data.y_train).size > MANY_CLASSES:
+        few = np.random.default_rng(0).permutation(data.y_train.size)[:GRID_ROWS]
+        sample = Dataset(name, data.X_train[few], data.y_train[few], None, data.y_train[:0])
+        part = held_out(sample, HELD_OUT)
     errors = {
         C: float(np.mean(fitted(part, C).predict(part.X_test) != part.y_test)) for C in GRID[name]
     }
@@ -209,23 +217,29 @@ def measured(data: Dataset, system: Answers) -> list[Any]:
     batch = batch_latency(lambda: system.many(data.X_test), len(data.X_test))
     times = [f"{single.median:.2f}", f"{single.p99:.1f}", f"{batch.median:.2f}"]
     name = data.name.removesuffix(MINILM)
-    line = [name, system.name, error, *times, system.n_bytes, system.seconds, system.chosen]
-    print(line, flush=True)
-    return line
+    return [name, system.name, error, *times, system.n_bytes, system.seconds, system.chosen]
 
 
-def lines_of(data: Dataset, seed: int, peers_alone: bool) -> Iterator[list[Any]]:
+def lines_of(data: Dataset, seed: int, peers_alone: bool, kept: Kept) -> Iterator[list[Any]]:
     """Yield the lines of a set."""
-    for system in () if peers_alone else trees(data, seed):
+    if not peers_alone:
+        yield from kept.rows((data.name, "trees"), lines_of_trees, data, seed)
+    for name in ("means", *GRID):
+        yield from kept.rows((data.name, name), lines_of_vectors, data, name)
+
+
+def lines_of_trees(data: Dataset, seed: int) -> Iterator[list[Any]]:
+    """Yield the lines of ours."""
+    for system in trees(data, seed):
         yield measured(data, system)
-    for vectors in (
-        class_means(data),
-        linear(data, "logistic regression"),
-        linear(data, "LinearSVC"),
-    ):
-        yield measured(data, flat(vectors))
-        for system in indexed(vectors):
-            yield measured(data, system)
+
+
+def lines_of_vectors(data: Dataset, name: str) -> Iterator[list[Any]]:
+    """Yield the lines of a model of one vector a class: flat, and through indexes."""
+    vectors = class_means(data) if name == "means" else linear(data, name)
+    yield measured(data, flat(vectors))
+    for system in indexed(vectors):
+        yield measured(data, system)
 
 
 def encoder_line(directory: Path, texts: list[str], name: str) -> list[Any]:
@@ -249,7 +263,9 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, help="directory of the sets of texts")
     parser.add_argument("--peers", action="store_true", help="no trees")
     parser.add_argument("--rows", type=int, help="only so many rows, not written: to try it")
+    Kept.add_option(parser)
     options = parser.parse_args()
+    kept = Kept(options.state if options.rows is None else None)
     for name in options.sets:
         if not available(options.data, name):
             print(f"skipped: no {name} in {options.data}")
@@ -262,7 +278,7 @@ def main() -> None:
                 HELD_OUT,
             )
         with threadpool_limits(1):
-            lines = list(lines_of(data, options.seed, options.peers))
+            lines = list(lines_of(data, options.seed, options.peers, kept))
             plain = name.removesuffix(MINILM)
             if options.encoder is not None and options.texts is not None:
                 texts = read_tsv(options.texts / plain / "test.tsv.gz")[1]

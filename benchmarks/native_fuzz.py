@@ -4,6 +4,7 @@
 libFuzzer. Both go on where they were stopped: ``--state`` is a directory that keeps what was
 counted, what libFuzzer has learned, and what was found. Counts are of one header: if it changes,
 they begin anew. Start it again until it says that all is done; Ctrl-C loses one piece at most.
+libFuzzer's time is that of the processor: a machine that does other things only makes it later.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import resource
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -74,23 +76,42 @@ def program(folder: Path, progress: Progress, fuzzer: bool) -> Path | None:
     return target if done.returncode == 0 else None
 
 
-def mutate(folder: Path, progress: Progress, cases: int) -> Iterator[None]:
+def together(commands: list[list[str]]) -> list[tuple[int, str, str]]:
+    """Run programs at the same time; return how each ended, and what it said."""
+    running = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        for command in commands
+    ]
+    with ThreadPoolExecutor(len(running)) as readers:
+        said = list(readers.map(subprocess.Popen.communicate, running))
+    return [(own.returncode, *out) for own, out in zip(running, said, strict=True)]
+
+
+def mutate(folder: Path, progress: Progress, cases: int, workers: int) -> Iterator[None]:
     """Run pieces of mutations until there were so many."""
     driver = program(folder, progress, fuzzer=False)
     while driver is not None and progress.cases < cases:
-        seed = 1 + progress.cases // PIECE
-        command = [str(driver), str(PIECE), str(seed), *map(str, good_files())]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = re.search(r"(\d+) cases, (\d+) accepted", done.stdout)
-        if done.returncode != 0 or found is None:
-            progress.findings.append(f"mutations, seed {seed}: {_summary(done.stderr)}")
-        progress.cases += PIECE
-        progress.accepted += int(found[2]) if found else 0
+        first = 1 + progress.cases // PIECE
+        seeds = range(first, min(first + workers, 1 - -cases // PIECE))
+        files = [*map(str, good_files())]
+        ended = together([[str(driver), str(PIECE), str(seed), *files] for seed in seeds])
+        for seed, (code, out, err) in zip(seeds, ended, strict=True):
+            found = re.search(r"(\d+) cases, (\d+) accepted", out)
+            if code != 0 or found is None:
+                progress.findings.append(f"mutations, seed {seed}: {_summary(err)}")
+            progress.cases += PIECE
+            progress.accepted += int(found[2]) if found else 0
         yield
 
 
-def explore(folder: Path, progress: Progress, seconds: float) -> Iterator[None]:
-    """Run pieces of libFuzzer until it had so much time."""
+def explore(folder: Path, progress: Progress, seconds: float, workers: int) -> Iterator[None]:
+    """Run pieces of libFuzzer until it had so much time of the processor."""
     driver = program(folder, progress, fuzzer=True)
     corpus, crashes = folder / "corpus", folder / "crashes"
     for own in (corpus, crashes):
@@ -100,26 +121,34 @@ def explore(folder: Path, progress: Progress, seconds: float) -> Iterator[None]:
             if path.stat().st_size < 100_000:
                 shutil.copy(path, corpus)
     while driver is not None and progress.seconds < seconds:
-        piece = int(min(SECONDS, seconds - progress.seconds)) + 1
-        began = time.monotonic()
-        progress.pieces += 1
-        command = [
-            str(driver), str(corpus), f"-max_total_time={piece}", "-max_len=65536", "-timeout=20",
-            "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={crashes}/",
-            f"-seed={progress.pieces}", "-close_fd_mask=1",
+        piece = int(min(SECONDS, (seconds - progress.seconds) / workers)) + 1
+        began = _processor_time()
+        commands = [
+            [
+                str(driver), str(corpus), f"-max_total_time={piece}", "-max_len=65536",
+                "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1",
+                f"-artifact_prefix={crashes}/", f"-seed={progress.pieces + worker}",
+                "-close_fd_mask=1",
+            ]
+            for worker in range(1, workers + 1)
         ]  # fmt: skip
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False
-        )
-        progress.seconds += time.monotonic() - began
-        ran = re.search(r"number_of_executed_units: (\d+)", done.stderr)
-        progress.executions += int(ran[1]) if ran else 0
-        progress.features = max(
-            [progress.features, *map(int, re.findall(r"\bft: (\d+)", done.stderr))]
-        )
-        if done.returncode != 0:
-            progress.findings.append(f"libFuzzer, piece {progress.pieces}: {_summary(done.stderr)}")
+        for code, _, said in together(commands):
+            progress.pieces += 1
+            ran = re.search(r"number_of_executed_units: (\d+)", said)
+            progress.executions += int(ran[1]) if ran else 0
+            progress.features = max(
+                [progress.features, *map(int, re.findall(r"\bft: (\d+)", said))]
+            )
+            if code != 0:
+                progress.findings.append(f"libFuzzer, piece {progress.pieces}: {_summary(said)}")
+        progress.seconds += _processor_time() - began
         yield
+
+
+def _processor_time() -> float:
+    """Return the seconds of the processor that processes took which have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _summary(text: str) -> str:
@@ -136,6 +165,7 @@ def main() -> None:
     parser.add_argument("--state", type=Path, required=True, help="directory to go on from")
     parser.add_argument("--cases", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3600.0, help="of libFuzzer")
+    parser.add_argument("--workers", type=int, default=1, help="processes at the same time")
     parser.add_argument("--pieces", type=int, help="stop after so many, to go on later")
     options = parser.parse_args()
     options.state.mkdir(parents=True, exist_ok=True)
@@ -143,8 +173,8 @@ def main() -> None:
     steps = (
         step
         for work in (
-            mutate(options.state, progress, options.cases),
-            explore(options.state, progress, options.seconds),
+            mutate(options.state, progress, options.cases, options.workers),
+            explore(options.state, progress, options.seconds, options.workers),
         )
         for step in work
     )

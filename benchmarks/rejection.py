@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from benchmarks._data import available, read_tsv
+from benchmarks._records import Kept
 from benchmarks._report import arguments, table, write
 from thinleaf import TextClassifier
 from thinleaf.text.rejection import signs
@@ -74,7 +75,8 @@ def _of(part: tuple[np.ndarray, list[str]], known: np.ndarray, wanted: bool) -> 
 
 def _score(model: Any, texts: list[str]) -> np.ndarray:
     rows, known = model.input.rows(texts), model.input.evidence(texts)
-    score = model.rejection.score(signs(model._predictor, rows, known))
+    weights = model.rejection.weights
+    score = signs(model._predictor, rows, known) @ weights[:-1] + weights[-1]
     return np.where(known.n_known > 0, score, -np.inf)
 
 
@@ -99,20 +101,21 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("sets", nargs="*", default=["clinc150", "banking77"])
+    Kept.add_option(parser)
     options = parser.parse_args()
+    done = Kept(options.state)
     rows: list[list[Any]] = []
     kept: list[list[Any]] = []
     for name in options.sets:
         if not available(options.data, name):
             continue
         for seed in range(options.seeds):
-            more = run(options.data, name, seed)
-            rows += more[0]
-            kept += more[1]
-            print(name, seed, flush=True)
+            first, second = done.rows((name, seed), run, options.data, name, seed)
+            rows += first
+            kept += second
     headers = ["set", "seed", "by", "error %", "AUROC right / wrong", "AUROC known / unknown class",
                "AUROC known / other set", "precision % at 80 % coverage"]  # fmt: skip
-    second = ["set", "seed", "wanted precision", "answered %", "of these right %",
+    others = ["set", "seed", "wanted precision", "answered %", "of these right %",
               "rejected of unknown classes %", "rejected of another set %"]  # fmt: skip
     means = [
         [name, "mean", by, *(float(np.mean([r[i] for r in rows if (r[0], r[2]) == (name, by)]))
@@ -128,7 +131,7 @@ def main() -> None:
         "other).",
         table(headers, means + rows),
         "What `reject` keeps, on test texts of known classes, and what it rejects of others.",
-        table(second, kept),
+        table(others, kept),
     )
 
 

@@ -7,6 +7,7 @@ Only training parts are read, unless ``--test`` asks for the last table. Parts o
 - kinds (``--trees``): errors of adaptive trees with each kind, trained on four fifths of the rows.
 - the choice: what ``choose_features`` takes with several seeds, and how long that takes.
 - test rows (``--test``): adaptive trees with words, and with the features that were chosen.
+With ``--state``, what is done is not run again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._data import TEXT_SETS, available, read_tsv
+from benchmarks._records import Kept
 from benchmarks._report import Table, arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier
 from thinleaf.measuring.latency import Stopwatch
@@ -43,7 +45,7 @@ def ranges(name: str, texts: list[str], y: np.ndarray) -> list[list[Any]]:
     return rows
 
 
-def trees(name: str, texts: list[str], y: np.ndarray) -> list[list[Any]]:
+def trees(name: str, texts: list[str], y: np.ndarray, kept: Kept) -> list[list[Any]]:
     """Return the error and the seconds of a fit of an adaptive tree with each kind."""
     order = np.random.default_rng(0).permutation(y.size)
     n_held_out = min(int(HELD_OUT * y.size), MOST_HELD_OUT)
@@ -51,8 +53,8 @@ def trees(name: str, texts: list[str], y: np.ndarray) -> list[list[Any]]:
     rows = []
     for kind in KINDS:
         parts = [[texts[i] for i in part] for part in (train, held_out)]
-        rows.append([name, kind, *fitted(TextFeatures(kind), *parts, y[train], y[held_out])])
-        print(rows[-1], flush=True)
+        asked = (TextFeatures(kind), *parts, y[train], y[held_out])
+        rows += kept.rows((name, "trees", kind), line, name, kind, *asked)
     return rows
 
 
@@ -73,6 +75,11 @@ def fitted(
     return [100 * error, float(deviation), watch.seconds]
 
 
+def line(name: str, label: str, *asked: Any) -> list[list[Any]]:
+    """Return the line of one fit."""
+    return [[name, label, *fitted(*asked)]]
+
+
 def choices(name: str, texts: list[str], y: np.ndarray) -> list[list[Any]]:
     """Return what is chosen with several seeds."""
     rows = []
@@ -84,15 +91,15 @@ def choices(name: str, texts: list[str], y: np.ndarray) -> list[list[Any]]:
     return rows
 
 
-def tests(folder: Path, name: str, texts: list[str], y: np.ndarray) -> list[list[Any]]:
+def tests(folder: Path, name: str, texts: list[str], y: np.ndarray, kept: Kept) -> list[list[Any]]:
     """Return errors on test rows with words, and with what is chosen."""
     y_test, asked = read_tsv(folder / "test.tsv.gz")
     chosen = choose_features(texts, y, random_state=0).kind
     rows = []
     for kind in dict.fromkeys(("tfidf", chosen)):
         label = f"{kind}, chosen" if kind == chosen else kind
-        rows.append([name, label, *fitted(TextFeatures(kind), texts, asked, y, y_test)])
-        print(rows[-1], flush=True)
+        key = (name, "tests", kind)
+        rows += kept.rows(key, line, name, label, TextFeatures(kind), texts, asked, y, y_test)
     return rows
 
 
@@ -102,7 +109,9 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=TEXT_SETS, choices=TEXT_SETS)
     parser.add_argument("--trees", action="store_true", help="train trees with each kind")
     parser.add_argument("--test", action="store_true", help="the table of test rows, alone")
+    Kept.add_option(parser)
     options = parser.parse_args()
+    kept = Kept(options.state)
     parts: dict[str, list[list[Any]]] = {"ranges": [], "trees": [], "choices": [], "tests": []}
     for name in options.sets:
         if not available(options.data, name):
@@ -110,12 +119,12 @@ def main() -> None:
             continue
         y, texts = read_tsv(options.data / name / "train.tsv.gz")
         if options.test:
-            parts["tests"] += tests(options.data / name, name, texts, y)
+            parts["tests"] += tests(options.data / name, name, texts, y, kept)
             continue
-        parts["ranges"] += ranges(name, texts, y)
-        parts["choices"] += choices(name, texts, y)
+        parts["ranges"] += kept.rows((name, "ranges"), ranges, name, texts, y)
+        parts["choices"] += kept.rows((name, "choices"), choices, name, texts, y)
         if options.trees:
-            parts["trees"] += trees(name, texts, y)
+            parts["trees"] += trees(name, texts, y, kept)
     suffix = "test" if options.test else "trees" if options.trees else ""
     write("text_features", "Features of texts", *report(parts), suffix=suffix)
 

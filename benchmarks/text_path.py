@@ -7,12 +7,14 @@ hierarchical softmax, if installed; scikit-learn's ``TfidfVectorizer`` with ``Li
 class mean. Peers have a small grid each, chosen on a fifth of the training part. ``--rows`` is a
 rough run: it trains on so many rows, asks for others of the training part, reads no test rows and
 writes nothing. ``--equality`` compares rows with those of scikit-learn's ``TfidfVectorizer``, entry
-for entry, on the training texts of all sets. One thread; ``thinleaf.measuring.latency`` is the
+for entry, on the training texts of all sets. With ``--state``, systems that are done are not run
+again. One thread; ``thinleaf.measuring.latency`` is the
 clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks._data import TEXT_SETS, available, read_tsv
+from benchmarks._records import Kept
 from benchmarks._report import arguments, table, write
 from benchmarks._text_peers import N_BATCH, N_SINGLE, Task, Times, line, peers
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
@@ -84,6 +87,15 @@ def our_rows(
     return [line(name, f"thinleaf, {features.kind}", error, times)]
 
 
+def all_ours(
+    name: str, train: list[str], y: np.ndarray, test: list[str], y_test: np.ndarray
+) -> Iterator[list[Any]]:
+    """Yield the figures of trees on words, and on the features that are chosen."""
+    chosen = choose_features(train, y, random_state=0).kind
+    for kind in dict.fromkeys(("tfidf", chosen)):
+        yield from our_rows(TextFeatures(kind), train, y, test, y_test, name)
+
+
 def equality(name: str, texts: list[str]) -> list[list[Any]]:
     """Compare rows with scikit-learn's, and the time that they take."""
     out = []
@@ -120,7 +132,9 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path, help="directory of the sentence encoder")
     parser.add_argument("--embedded", type=Path, help="directory of embedded sets")
     parser.add_argument("--equality", action="store_true", help="only compare rows, on all sets")
+    Kept.add_option(parser)
     options = parser.parse_args()
+    kept = Kept(options.state if options.rows is None else None)
     lines: list[list[Any]] = []
     equal: list[list[Any]] = []
     for name in options.sets or (TEXT_SETS if options.equality else SETS):
@@ -138,14 +152,10 @@ def main() -> None:
             rows, others = np.split(order[: options.rows + N_BATCH], [options.rows])
             y_test, test = y[others], [train[i] for i in others]
             train, y = [train[i] for i in rows], y[rows]
-        chosen = choose_features(train, y, random_state=0).kind
-        for kind in dict.fromkeys(("tfidf", chosen)):
-            lines += our_rows(TextFeatures(kind), train, y, test, y_test, name)
-            print(lines[-1], flush=True)
+        lines += kept.rows((name, "ours"), all_ours, name, train, y, test, y_test)
         task = Task(name, train, y, test, y_test)
-        for more in peers(task, options.encoder, options.embedded, options.rows is not None):
-            lines.append(more)
-            print(more, flush=True)
+        rough = options.rows is not None
+        lines += peers(task, options.encoder, options.embedded, rough, kept)
     if options.equality:
         headers = ["set", "kind", "texts", "same entries", "largest difference", "s", "their s"]
         head = "Rows beside those of scikit-learn's TfidfVectorizer, fit and transform:"

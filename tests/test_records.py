@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 
+import numpy as np
 import pytest
 
 from benchmarks import _records, _report, decisions
+from benchmarks._records import Kept
 
 
 def test_a_script_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
@@ -39,3 +41,22 @@ def test_constants_that_are_changed_exist(variant):
         if ":" in name:
             module, attribute = name.split(":")
             assert hasattr(importlib.import_module(module), attribute), name
+
+
+def test_parts_that_are_kept_are_not_run_again(tmp_path, capsys):
+    path, runs = tmp_path / "state", []
+
+    def rows(name, n):
+        runs.append(name)
+        yield from ([name, i, np.float64(0.5)] for i in range(n))
+
+    for _ in range(2):  # another process
+        kept = Kept(path)
+        assert kept.rows(("set", 0), rows, "a", 2) == [["a", 0, 0.5], ["a", 1, 0.5]]
+        assert kept.rows(("set", 1), rows, "b", 0) == []
+    assert runs == ["a", "b"]
+    assert capsys.readouterr().out.count("['a', ") == 2
+    path.write_text(path.read_text() + '\n[["set", "2"], [["c", 0')  # it was stopped while writing
+    assert Kept(path).rows(("set", 2), rows, "c", 1) == [["c", 0, 0.5]]
+    assert Kept(path).rows(("set", 2), rows, "d", 1) == [["c", 0, 0.5]]
+    assert len(Kept(None).rows(("set", 0), rows, "e", 3)) == 3

@@ -17,6 +17,7 @@ from thinleaf.arrays.files import ModelFileError, read_arrays, write_arrays
 from thinleaf.arrays.rows import as_rows
 from thinleaf.model.cost import frozen_mean_flops
 from thinleaf.model.forest import first_trees
+from thinleaf.model.kernels.packed import IS_MARKED
 from thinleaf.model.narrow import LARGE, NARROW, is_narrow, n_segments, narrowed, widened
 from thinleaf.model.packing import PackedTree, pack
 from thinleaf.model.probability import Outside
@@ -199,3 +200,34 @@ def test_half_routers_need_narrow_numbers():
 
 def test_numbers_of_segments():
     assert [n_segments(n) for n in (0, 1, 65_536, 65_537, 10**6)] == [1, 1, 1, 2, 16]
+
+
+# -- marks of routers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+@pytest.mark.parametrize("n_leaves", [2, 40, 150])  # nodes of either word of marks, and beyond
+def test_marked_routers_say_the_same_to_the_bit(n_leaves, weights, monkeypatch):
+    tree = wide_tree(n_leaves, n_leaves, width=400)
+    wide, narrow = both_ways(tree)
+    X = wide_rows(n_leaves, tree, 200)
+    twice = [np.array([3, 7, 3], dtype=INDEX), np.array([1.0, -2.0, 0.5], dtype=PARAM)]
+    for packed in (quantize(wide.packed, weights), quantize(narrow.packed, weights)):
+        found = []
+        for least in (0, tree.router_idx.size):  # with marks, and without
+            monkeypatch.setattr("thinleaf.model.packing._MIN_MARKED", least)
+            model = FrozenTree(packed, wide.labels, checked=False)
+            assert model.predictor.table[IS_MARKED] == (least == 0)
+            found.append([model.apply(X), model.predict_proba(X), model.predict_one(*twice)])
+        for marked, unmarked in zip(*found, strict=True):
+            np.testing.assert_array_equal(marked, unmarked)
+
+
+def test_only_single_paths_through_many_routers_are_marked():
+    wide, narrow = both_ways(wide_tree(3, 40, width=400))
+    assert wide.packed.router_idx.size > 4 * wide.n_features
+    for model in (wide, narrow):
+        assert model.predictor.table[IS_MARKED] == 1
+        assert model.with_beam(4).predictor.table[IS_MARKED] == 0
+    few, _ = both_ways(wide_tree(3))
+    assert few.predictor.table[IS_MARKED] == 0

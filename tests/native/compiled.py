@@ -64,6 +64,8 @@ def library(*options: str) -> ctypes.CDLL:
         getattr(lib, name).restype = ctypes.c_double
         getattr(lib, name).argtypes = [ctypes.c_double]
     lib.d_half.restype = ctypes.c_float
+    if hasattr(lib, "d_votes"):
+        lib.d_votes.restype = ctypes.c_double
     return lib
 
 

@@ -87,3 +87,7 @@ double d_exp(double x) { return tl_exp(x); }
 double d_log(double x) { return tl_log(x); }
 double d_log1p(double x) { return tl_log1p(x); }
 float d_half(uint16_t h) { return tl_half(h); }
+#ifndef __OPTIMIZE_SIZE__
+void d_soften(double *x, int n) { tl_soften(x, n); }
+double d_votes(float *x, int64_t k) { return tl_votes(x, k); }
+#endif

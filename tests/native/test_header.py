@@ -251,6 +251,27 @@ def test_functions():
         assert lib.d_half(int(h)) == float(value)
 
 
+def test_functions_of_many_numbers():
+    lib = library()
+    x = np.concatenate([np.linspace(-800, 800, 4001), [0.0, -0.0, 1e-300, math.inf, -math.inf]])
+    soft = x.copy()
+    lib.d_soften(soft.ctypes, x.size)
+    np.testing.assert_allclose(soft, np.log1p(np.exp(-np.abs(x))), rtol=1e-14, atol=1e-300)
+    for k in [*range(1, 20), 255, 264, 1000]:
+        scores = np.random.default_rng(k).normal(scale=20, size=k).astype(np.float32)
+        votes = scores.copy()
+        total = lib.d_votes(votes.ctypes, ctypes.c_int64(k))
+        expected = np.exp(scores.astype(np.float64) - scores.max())
+        np.testing.assert_allclose(votes, expected, rtol=1e-5, atol=1e-30)
+        assert votes.max() == 1.0
+        assert total == pytest.approx(expected.sum(), rel=1e-6)
+        votes[k // 2] = math.nan
+        assert math.isnan(lib.d_votes(votes.ctypes, ctypes.c_int64(k)))
+    nothing = np.array([math.nan])
+    lib.d_soften(nothing.ctypes, 1)
+    assert math.isnan(nothing[0])
+
+
 # -- hostile rows ----------------------------------------------------------------------------------
 
 

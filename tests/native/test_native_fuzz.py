@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
+import sys
 
 from benchmarks import native_fuzz
-from benchmarks.native_fuzz import PIECE, Progress, explore, good_files, mutate
+from benchmarks.native_fuzz import PIECE, Progress, explore, good_files, mutate, together
 
 
 def test_progress_is_of_one_header(tmp_path, monkeypatch):
@@ -27,31 +27,42 @@ def test_it_starts_from_good_files():
 def test_pieces_are_counted_and_findings_kept(tmp_path, monkeypatch):
     progress = Progress.of(tmp_path)
     done = [
-        subprocess.CompletedProcess([], 0, f"{PIECE} cases, 17 accepted\n", ""),
-        subprocess.CompletedProcess([], 1, "", "…\nSUMMARY: AddressSanitizer: overflow\n"),
+        (0, f"{PIECE} cases, 17 accepted\n", ""),
+        (1, "", "…\nSUMMARY: AddressSanitizer: overflow\n"),
+        (0, f"{PIECE} cases, 3 accepted\n", ""),
     ]
     asked = []
 
-    def run(command, **options):
-        asked.append(command)
-        return done[len(asked) - 1]
+    def together(commands):
+        asked.append([command[2] for command in commands])
+        return [done.pop(0) for _ in commands]
 
     monkeypatch.setattr(native_fuzz, "program", lambda *_, **__: tmp_path / "driver")
-    monkeypatch.setattr(native_fuzz.subprocess, "run", run)
-    assert len(list(mutate(tmp_path, progress, 2 * PIECE))) == 2
-    assert [command[2] for command in asked] == ["1", "2"]  # seeds: no case comes twice
-    assert (progress.cases, progress.accepted) == (2 * PIECE, 17)
+    monkeypatch.setattr(native_fuzz, "together", together)
+    assert len(list(mutate(tmp_path, progress, 3 * PIECE, workers=2))) == 2
+    assert asked == [["1", "2"], ["3"]]  # seeds: no case comes twice
+    assert (progress.cases, progress.accepted) == (3 * PIECE, 20)
     assert progress.findings == ["mutations, seed 2: SUMMARY: AddressSanitizer: overflow"]
-    assert list(mutate(tmp_path, progress, 2 * PIECE)) == []
+    assert list(mutate(tmp_path, progress, 3 * PIECE, workers=2)) == []
 
 
 def test_libfuzzer_keeps_its_corpus(tmp_path, monkeypatch):
     progress = Progress.of(tmp_path)
     said = "#2 cov: 1 ft: 123 corp\nstat::number_of_executed_units: 55\n"
     monkeypatch.setattr(native_fuzz, "program", lambda *_, **__: tmp_path / "driver")
-    monkeypatch.setattr(
-        native_fuzz.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", said)
-    )
-    next(explore(tmp_path, progress, 1.0))
-    assert (progress.executions, progress.features, progress.findings) == (55, 123, [])
+    monkeypatch.setattr(native_fuzz, "together", lambda commands: [(0, "", said)] * len(commands))
+    next(explore(tmp_path, progress, 1.0, workers=2))
+    assert (progress.executions, progress.features, progress.findings) == (110, 123, [])
+    assert (progress.pieces, progress.seconds) == (2, 0.0)  # no process took any time
     assert len(list((tmp_path / "corpus").iterdir())) > 20
+
+
+def test_programs_run_at_the_same_time():
+    code = (
+        "import sys; n = int(sys.argv[1]); print(n); sys.stderr.write('e' * 100_000); sys.exit(n)"
+    )
+    ended = together([[sys.executable, "-c", code, str(number)] for number in range(2)])
+    assert [(status, out.strip(), len(err)) for status, out, err in ended] == [
+        (0, "0", 100_000),
+        (1, "1", 100_000),
+    ]

@@ -9,6 +9,7 @@ import pytest
 from sklearn.isotonic import isotonic_regression
 
 import thinleaf
+from benchmarks.rejection import _score
 from tests.text_cases import made_texts
 from thinleaf import ModelFileError, TextClassifier
 from thinleaf.estimators._base.held_out_texts import _hold_out
@@ -46,6 +47,14 @@ def test_what_is_not_known_is_rejected(clf):
         assert form.rejects(NONSENSE, 0.8).all()
         np.testing.assert_array_equal(form.confidence(NONSENSE), 0.0)
     assert None not in model.predict(NONSENSE).tolist()
+
+
+def test_the_benchmark_has_the_same_score(clf):
+    model = clf.freeze()
+    texts = [*TEXTS[:60], *NONSENSE]
+    score = _score(model, texts)
+    assert np.isneginf(score[-len(NONSENSE) :]).all()
+    assert np.all(np.diff(model.confidence(texts)[np.argsort(score)]) >= 0.0)
 
 
 def test_precision_is_kept_on_other_texts(clf):

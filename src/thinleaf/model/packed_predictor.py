@@ -25,7 +25,8 @@ from thinleaf.arrays.files import ModelFileError
 from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import Rows, as_writable, dense_row, n_features_of, n_rows_of, sample
 from thinleaf.model.kernels import prediction as kernels
-from thinleaf.model.kernels.packed import BAD_FEATURE, BAD_LEAF, WRONG_WIDTH, leaf_is_valid
+from thinleaf.model.kernels.leaf_checks import leaf_is_valid
+from thinleaf.model.kernels.packed import BAD_FEATURE, BAD_LEAF, WRONG_WIDTH
 from thinleaf.model.packing import PackedTree
 from thinleaf.model.predictor import Predictor
 

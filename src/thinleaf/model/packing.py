@@ -28,7 +28,7 @@ from thinleaf._dtypes import (
 )
 from thinleaf.arrays.checks import is_whole, require
 from thinleaf.arrays.ragged import offsets
-from thinleaf.model.kernels.packed import ARRAYS, FLOAT16, FLOAT32, INT8
+from thinleaf.model.kernels.packed import ARRAYS, FLOAT16, FLOAT32, INT8, mark_routers
 from thinleaf.model.narrow import (
     LARGE,
     NARROW,
@@ -50,6 +50,7 @@ WEIGHT_CODES: dict[WeightType, int] = {"float32": FLOAT32, "float16": FLOAT16, "
 _MAX_BEAM = 1024
 _MIN_TEMPERATURE = 1e-3
 _N_TOP = 128  # for each path: seven levels of a tree
+_MIN_MARKED = 4  # weights of routers for each feature: where there are fewer, all are added up
 _MAX_DENSE_WIDTH = 2**24
 """A sparse row takes this much scratch at most, whatever a file says."""
 
@@ -354,17 +355,24 @@ class PackedTree:
         if not number or not _MIN_TEMPERATURE <= temperature <= 1.0 / _MIN_TEMPERATURE:
             raise ValueError(f"temperature must be from 0.001 to 1000, got {temperature!r}")
         n_top = min(self.n_nodes, _N_TOP * self.n_trees * int(beam)) if self.sparse else 0
+        marked = self.sparse and self.n_trees * beam == 1
+        marked &= self.router_idx.size >= _MIN_MARKED * self.n_features
+        near = np.empty(3 * self.n_features if marked else 0, dtype=np.uint64)
         numbers = [
             self.n_features, self.n_classes, int(self.sparse), WEIGHT_CODES[self.weights],
             self.n_trees, beam, self.slot.size, n_top,
             self.router_idx.itemsize, FLOAT32 if self.router_val.dtype == PARAM else FLOAT16,
             n_segments(self.n_features) if self.segment_ptr.size else 0,
-            ROW_SHIFT if self.row_base.size else -1, self.slot.itemsize,
+            ROW_SHIFT if self.row_base.size else -1, self.slot.itemsize, int(marked),
         ]  # fmt: skip
-        own = {"state": state, "sharpness": np.array([1.0 / float(temperature)])}
+        sharpness = np.array([1.0 / float(temperature)])
+        own = {"state": state, "sharpness": sharpness, "near": near}
         kept = [own[name] if name in own else getattr(self, name) for name in ARRAYS]
         addresses = [array.__array_interface__["data"][0] for array in kept]
-        return np.array(numbers + addresses, dtype=OFFSET), kept
+        table: OffsetArray = np.array(numbers + addresses, dtype=OFFSET)
+        if marked:
+            mark_routers(table)
+        return table, kept
 
 
 def array_dtypes(weights: WeightType) -> dict[str, type]:

@@ -349,34 +349,60 @@ TL_ONCE double tl_exp(double x)
     return p * tl_double_of((uint64_t)(k + 1023) << 52);
 }
 
-/* e^(x[c] - top), where no x is above top: without a branch, so that compilers vectorise it. NaN stays. */
+#ifndef __OPTIMIZE_SIZE__
+/* e^x of numbers from -700 to zero: without a branch, so that compilers vectorise loops. NaN stays. */
+TL_SMALL double tl_exp_below(double x)
+{
+    double n, r, p = 1.0 / 39916800.0;
+    uint64_t bits;
+    n = x * 1.4426950408889634 + 6755399441055744.0; /* its last bits are the nearest integer */
+    TL_COPY(&bits, &n, 8);
+    n -= 6755399441055744.0;
+    r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    return p * tl_double_of((bits + 1023) << 52);
+}
+
+/* The same in float, where that is enough, of any numbers up to zero. */
+TL_SMALL float tl_exp32_below(float x)
+{
+    float n, r, p = 1.9875691500e-4f;
+    uint32_t bits, keep = (uint32_t)(x < -87.0f) - 1;
+    x = tl_float_of((tl_bits_of(x) & keep) | (0xC2AE0000u & ~keep)); /* -87 */
+    n = x * 1.4426950408889634f + 12582912.0f;
+    TL_COPY(&bits, &n, 4);
+    n -= 12582912.0f;
+    r = x - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    return p * tl_float_of((bits + 127) << 23);
+}
+#endif
+
+/* e^(x[c] - top), where no x is above top. */
 static inline void tl_exps(const float *TL_RESTRICT x, double top, double *TL_RESTRICT out, int64_t k)
 {
     int64_t c;
 #ifdef __OPTIMIZE_SIZE__
     for (c = 0; c < k; c++) out[c] = tl_exp((double)x[c] - top);
 #else
-    for (c = 0; c < k; c++) {
-        double v = (double)x[c] - top, n, r, p = 1.0 / 39916800.0;
-        uint64_t bits;
-        v = v < -700.0 ? -700.0 : v;
-        n = v * 1.4426950408889634 + 6755399441055744.0; /* its last bits are the nearest integer */
-        TL_COPY(&bits, &n, 8);
-        n -= 6755399441055744.0;
-        r = (v - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
-        p = p * r + 1.0 / 3628800.0;
-        p = p * r + 1.0 / 362880.0;
-        p = p * r + 1.0 / 40320.0;
-        p = p * r + 1.0 / 5040.0;
-        p = p * r + 1.0 / 720.0;
-        p = p * r + 1.0 / 120.0;
-        p = p * r + 1.0 / 24.0;
-        p = p * r + 1.0 / 6.0;
-        p = p * r + 0.5;
-        p = p * r + 1.0;
-        p = p * r + 1.0;
-        out[c] = p * tl_double_of((bits + 1023) << 52);
-    }
+    for (c = 0; c < k; c++) out[c] = (double)x[c] - top < -700.0 ? -700.0 : (double)x[c] - top;
+    for (c = 0; c < k; c++) out[c] = tl_exp_below(out[c]);
 #endif
 }
 
@@ -391,6 +417,21 @@ TL_ONCE double tl_twice_artanh(double z)
 
 /* log(1 + e) for e in 0..1. */
 static inline double tl_log1p(double e) { return tl_twice_artanh(e / (2.0 + e)); }
+
+#ifndef __OPTIMIZE_SIZE__
+/* Replace some numbers by log(1 + e^-|x|). NaN stays. */
+static inline void tl_soften(double *x, int n)
+{
+    int i;
+    for (i = 0; i < n; i++) x[i] = x[i] > 700.0 || x[i] < -700.0 ? -700.0 : x[i] < 0.0 ? x[i] : -x[i];
+    for (i = 0; i < n; i++) { /* vectorised: the series of tl_twice_artanh, as far as it matters */
+        double e = tl_exp_below(x[i]), z = e / (2.0 + e), q = z * z, p = 1.0 / 31.0;
+        int j;
+        for (j = 29; j > 0; j -= 2) p = p * q + 1.0 / j;
+        x[i] = 2.0 * z * p;
+    }
+}
+#endif
 
 /* Logarithm of a positive normal number. */
 TL_ONCE double tl_log(double x)
@@ -3094,6 +3135,16 @@ TL_ONCE int tl_take_mixture(const tl_model *m, tl_room *room, tl_mixture *mix)
            mix->logs != NULL && mix->nodes != NULL && mix->weights != NULL && mix->leaves != NULL;
 }
 
+/* Path p goes on to the right, and another one to the left. */
+TL_SMALL void tl_branch(int64_t *nodes, double *logs, int64_t p, int64_t left, int64_t other, double score,
+                        double soft)
+{
+    nodes[other] = left;
+    logs[other] = logs[p] + ((score > 0.0 ? -score : 0.0) - soft);
+    nodes[p] = left + 1;
+    logs[p] += (score < 0.0 ? score : 0.0) - soft;
+}
+
 /* Fill in the leaves of the most probable paths of a tree and their probabilities, which are scaled
  * to sum to one; return how many. All paths go down a level together, and the best live on. */
 static inline int64_t tl_beam_search(const tl_model *m, const tl_row *row, int64_t root,
@@ -3106,18 +3157,34 @@ static inline int64_t tl_beam_search(const tl_model *m, const tl_row *row, int64
     logs[0] = 0.0;
     while (going) {
         int64_t total = n;
+#ifdef __OPTIMIZE_SIZE__
         for (p = 0; p < n; p++) {
             int64_t left = tl_int(m->child, nodes[p]);
             if (left >= 0) {
                 double score = m->sharpness * (double)tl_router_score(m, row, nodes[p]);
                 double soft = tl_log1p(tl_exp(score < 0.0 ? score : -score));
-                nodes[total] = left;
-                logs[total] = logs[p] + ((score > 0.0 ? -score : 0.0) - soft);
-                nodes[p] = left + 1;
-                logs[p] += (score < 0.0 ? score : 0.0) - soft;
-                total += 1;
+                tl_branch(nodes, logs, p, left, total++, score, soft);
             }
         }
+#else
+        int64_t from, to;
+        for (from = 0; from < n; from = to) {
+            double score[TL_TOGETHER], soft[TL_TOGETHER];
+            int n_going = 0, i = 0;
+            for (to = from; to < n && n_going < TL_TOGETHER; to++) {
+                if (tl_int(m->child, nodes[to]) < 0) continue;
+                soft[n_going] = score[n_going] = m->sharpness * (double)tl_router_score(m, row, nodes[to]);
+                n_going += 1;
+            }
+            tl_soften(soft, n_going);
+            for (p = from; p < to; p++) {
+                int64_t left = tl_int(m->child, nodes[p]);
+                if (left < 0) continue;
+                tl_branch(nodes, logs, p, left, total++, score[i], soft[i]);
+                i += 1;
+            }
+        }
+#endif
         for (p = 1; p < total; p++) { /* by insertion: where few paths still go on, few move */
             int64_t node = nodes[p], at = p;
             double log = logs[p];
@@ -3227,10 +3294,46 @@ TL_SMALL int tl_mix_input(const tl_model *m, tl_input in, tl_mixture *mix, int s
 #ifndef __OPTIMIZE_SIZE__
 #define TL_UNDECIDED INT32_MIN
 
+/* Replace scores by e^(score - the highest), in float; return their sum. */
+static inline double tl_votes(float *TL_RESTRICT x, int64_t k)
+{
+    float lane[8], top;
+    double total = 0.0;
+    int64_t c, end;
+    int i;
+    for (i = 0; i < 8; i++) lane[i] = x[0];
+    for (c = 0; c + 8 <= k; c += 8)
+        for (i = 0; i < 8; i++) lane[i] = x[c + i] > lane[i] ? x[c + i] : lane[i];
+    for (i = 0; c < k; c++, i++) lane[i] = x[c] > lane[i] ? x[c] : lane[i];
+    for (top = lane[0], i = 1; i < 8; i++) top = lane[i] > top ? lane[i] : top;
+    for (c = 0; c < k; c++) x[c] = tl_exp32_below(x[c] - top);
+    for (c = 0; c + 8 <= k;) { /* few at a time in float */
+        for (i = 0; i < 8; i++) lane[i] = 0.0f;
+        for (end = c + 256; c + 8 <= k && c < end; c += 8)
+            for (i = 0; i < 8; i++) lane[i] += x[c + i];
+        total += (double)(((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])));
+    }
+    for (; c < k; c++) total += (double)x[c];
+    return total;
+}
+
+/* Double the table of places of classes. */
+static inline void tl_widen(tl_mixture *mix)
+{
+    int64_t mask, at, i;
+    mix->n_lookup *= 2;
+    mask = mix->n_lookup - 1;
+    for (i = 0; i <= mask; i++) mix->lookup[i] = 0;
+    for (i = 0; i < mix->n; i++) {
+        for (at = ((int64_t)mix->ids[i] * 40503) & mask; mix->lookup[at] != 0;) at = (at + 1) & mask;
+        mix->lookup[at] = (int32_t)(i + 1);
+    }
+}
+
 /* The class that the leaves of a row's paths alone make the most probable, or that they leave it open.
  * It ends as soon as neither leaves that have not been asked nor what leaves give to classes outside
  * them could change the result. */
-static int32_t tl_vote(const tl_model *m, const tl_row *row, tl_mixture *mix)
+TL_ONCE int32_t tl_vote(const tl_model *m, const tl_row *row, tl_mixture *mix)
 {
     double top_prior = tl_long_number(m->prior, tl_int(m->rank, 0)), unasked = 1.0, beside = 0.0, faint;
     int64_t n_lookup = mix->n_lookup, n = m->n_trees, i, c;
@@ -3239,16 +3342,16 @@ static int32_t tl_vote(const tl_model *m, const tl_row *row, tl_mixture *mix)
         tl_find_paths(m, row, mix);
         n = mix->n_paths;
     }
-    faint = 0.01 / (double)n; /* fewer votes are left out, so no more than 100 n classes get some */
-    mix->n_lookup = tl_power_of_two(200 * n);
+    faint = 0.01 / (double)n; /* smaller votes are left out, so that few classes get some */
+    mix->n_lookup = tl_power_of_two(16 * n); /* it is widened as needed */
     if (mix->n_lookup > n_lookup) mix->n_lookup = n_lookup;
     for (c = 0; c < mix->n_lookup; c++) mix->lookup[c] = 0;
     mix->n = 0;
     mix->rest = 0.0;
     for (i = 0; i < n && found == TL_UNDECIDED; i++) {
         int64_t leaf = m->beam > 1 ? mix->leaves[i] : tl_descend(m, row, i), first, e, k;
-        double weight = m->beam > 1 ? mix->weights[i] : 1.0 / (double)n, most = top_prior, total = 0.0;
-        double share, others, best = 0.0, second = 0.0;
+        double weight = m->beam > 1 ? mix->weights[i] : 1.0 / (double)n, most = top_prior;
+        double share, scale, least, others, best = 0.0, second = 0.0;
         if (!m->checked && !tl_leaf_is_valid(m, leaf)) {
             found = TL_BAD_LEAF;
             break;
@@ -3256,17 +3359,14 @@ static int32_t tl_vote(const tl_model *m, const tl_row *row, tl_mixture *mix)
         first = tl_offset(m->class_ptr, leaf);
         share = weight * tl_long_number(m->inside, leaf);
         k = tl_score_leaf(m, row, leaf, mix->scores);
-        tl_exps(mix->scores, (double)mix->scores[tl_argmax(mix->scores, k)], mix->own, k);
-        for (c = 0; c < k; c++) total += mix->own[c];
+        scale = share / tl_votes(mix->scores, k);
+        least = faint / scale;
+        least = least < 1.0 ? least : 2.0; /* no vote is above one: none is left */
         for (c = 0; c < k; c++) {
-            double value = share * (mix->own[c] / total);
-            if (value >= faint) *tl_place_of(m, mix, tl_int(m->class_ids, first + c)) += value;
-            if (2 * mix->n > mix->n_lookup) { /* only if shares of a file that was not checked do not add up */
-                i = n;
-                break;
-            }
+            if (!(mix->scores[c] >= (float)least)) continue;
+            if (2 * mix->n + 2 > mix->n_lookup && mix->n_lookup < n_lookup) tl_widen(mix);
+            *tl_place_of(m, mix, tl_int(m->class_ids, first + c)) += scale * (double)mix->scores[c];
         }
-        if (i == n) break;
         e = tl_offset(m->extra_ptr, leaf);
         if (e < tl_offset(m->extra_ptr, leaf + 1)) { /* the first is the most probable */
             others = tl_long_number(m->prior, tl_int(m->extra_ids, e)) + tl_long_number(m->extra, e);

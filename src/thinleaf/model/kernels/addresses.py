@@ -14,6 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 
@@ -47,4 +48,34 @@ def _half_to_float(typing_context, bits):
     return types.float32(types.uint16), generate
 
 
+def _n_ones(typing_context, bits):
+    """Return how many bits of a number are set."""
+
+    def generate(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), generate
+
+
 half_to_float: Any = intrinsic(_half_to_float)
+n_ones: Any = intrinsic(_n_ones)
+
+
+def _fetch(typing_context, address):
+    """Have the memory at an address brought near; it will be read soon."""
+
+    def generate(context, builder, signature, args):
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        name = "llvm.prefetch.p0" if _OPAQUE else "llvm.prefetch.p0i8"
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, name)
+        flags = [number(0), number(3), number(1)]  # to be read, to be kept, data
+        builder.call(prefetch, [builder.inttoptr(args[0], byte), *flags])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+_OPAQUE = not hasattr(ir.IntType(8).as_pointer(), "pointee")
+fetch: Any = intrinsic(_fetch)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.arrays.rows import Rows
 from thinleaf.kernels._jit import strict_kernel
+from thinleaf.model.kernels.leaf_checks import leaf_is_ready
 from thinleaf.model.kernels.mixture import paths_of
 from thinleaf.model.kernels.packed import (
     BAD_LEAF,
     OK,
     keep_alive,
-    leaf_is_ready,
     router_score,
     score_leaf,
 )

@@ -17,6 +17,7 @@ from thinleaf._dtypes import AccumArray, IndexArray
 from thinleaf.kernels._jit import strict_part
 from thinleaf.kernels.softmax import exp32
 from thinleaf.model.kernels.addresses import float64_at, int32_at, int64_at
+from thinleaf.model.kernels.leaf_checks import leaf_is_ready
 from thinleaf.model.kernels.packed import (
     BAD_LEAF,
     BEAM,
@@ -36,7 +37,6 @@ from thinleaf.model.kernels.packed import (
     SHARPNESS,
     argmax,
     descend,
-    leaf_is_ready,
     router_score,
     score_leaf,
 )

@@ -21,40 +21,45 @@ import numpy as np
 from thinleaf._dtypes import OffsetArray
 from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
 from thinleaf.model.kernels.addresses import (
+    fetch,
     float32_at,
-    float64_at,
     half_to_float,
     int8_at,
     int32_at,
     int64_at,
+    n_ones,
     uint8_at,
     uint16_at,
+    uint64_at,
 )
 
 ARRAYS = (
     "child", "bias", "dense_at", "dense_val", "router_ptr", "router_idx", "router_val", "class_ptr",
     "class_ids", "leaf_bias", "scale", "feat_ptr", "feat_idx", "block_ptr", "block", "row_ptr",
     "slot", "entry", "inside", "outside", "prior", "rank", "extra_ptr", "extra_ids", "extra",
-    "state", "sharpness", "segment_ptr", "row_base",
+    "state", "sharpness", "segment_ptr", "row_base", "near",
 )  # fmt: skip
 """The arrays of a packed tree in the order of their addresses."""
 
 (
     N_FEATURES, N_CLASSES, IS_SPARSE, WEIGHTS, N_TREES, BEAM, N_ENTRIES, N_TOP,
-    NODE_BYTES, ROUTER_WEIGHTS, N_SEGMENTS, ROW_SHIFT, SLOT_BYTES,
-) = range(13)  # fmt: skip
+    NODE_BYTES, ROUTER_WEIGHTS, N_SEGMENTS, ROW_SHIFT, SLOT_BYTES, IS_MARKED,
+) = range(14)  # fmt: skip
 """The numbers that a table begins with; addresses follow.
 
 What is narrow: nodes in ROUTER_IDX and slots may have fewer bytes, and weights of routers another
 type. If there are segments, FEAT_IDX holds the lower 16 bits of features, segment by segment; if
 ROW_SHIFT is not negative, ROW_PTR counts from the entry of ROW_BASE for as many rows.
+
+If it IS_MARKED, NEAR has three numbers of 64 bits for each feature: where its weights begin in
+ROUTER_VAL, and of which of the first 128 nodes there are some (:func:`mark_routers`).
 """
 
 (
     CHILD, BIAS, DENSE_AT, DENSE_VAL, ROUTER_PTR, ROUTER_IDX, ROUTER_VAL, CLASS_PTR, CLASS_IDS,
     LEAF_BIAS, SCALE, FEAT_PTR, FEAT_IDX, BLOCK_PTR, BLOCK, ROW_PTR, SLOT, ENTRY, INSIDE, OUTSIDE,
-    PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE, SHARPNESS, SEGMENT_PTR, ROW_BASE,
-) = range(13, 13 + len(ARRAYS))  # fmt: skip
+    PRIOR, RANK, EXTRA_PTR, EXTRA_IDS, EXTRA, STATE, SHARPNESS, SEGMENT_PTR, ROW_BASE, NEAR,
+) = range(14, 14 + len(ARRAYS))  # fmt: skip
 
 FLOAT32, FLOAT16, INT8 = range(3)
 
@@ -102,9 +107,9 @@ def score_top(table, row):
     """Fill in ``row.top``.
 
     The weights of a feature stand together, those of routers near the root first: to add up all of
-    these is cheaper than to look for the few on the path.
+    these is cheaper than to look for the few on the path, unless marks say where they are.
     """
-    n_top = table[N_TOP]
+    n_top = 0 if table[IS_MARKED] == 1 else table[N_TOP]
     for node in range(n_top):
         row.top[node] = 0.0
     if n_top > 0 and table[NODE_BYTES] == 4:
@@ -217,7 +222,9 @@ def router_score(table, row, node):
     n_features = table[N_FEATURES]
     begin = np.int64(int32_at(table[DENSE_AT])[node]) * n_features
     total = np.float32(0.0)
-    if begin < 0 and node < table[N_TOP]:
+    if begin < 0 and node < table[N_TOP] and table[IS_MARKED] == 1:
+        total = _marked_score(table, row, node)
+    elif begin < 0 and node < table[N_TOP]:
         total = row.top[node]
     elif begin >= 0 and table[IS_SPARSE] == 0:
         total = _dot(row.x, float32_at(table[DENSE_VAL]), begin, n_features)
@@ -240,6 +247,44 @@ def router_score(table, row, node):
     else:
         total = _narrow_score(table, row, node)
     return total + float32_at(table[BIAS])[node]
+
+
+@strict_part
+def _marked_score(table, row, node):
+    """Return w·x of a router near the root: marks of a feature tell where its weight stands."""
+    near = uint64_at(table[NEAR])
+    word, bit = np.int64(node) >> 6, np.uint64(1) << np.uint64(node & 63)
+    wide, halves = float32_at(table[ROUTER_VAL]), uint16_at(table[ROUTER_VAL])
+    is_wide = table[ROUTER_WEIGHTS] == FLOAT32
+    last = np.uint64(int64_at(table[ROUTER_PTR])[table[N_FEATURES]] - 1)
+    total = np.float32(0.0)
+    for t in range(row.n):  # without branches: which weights there are cannot be foreseen
+        own = 3 * np.int64(row.idx[t])
+        marks = near[own + 1 + word]
+        before = n_ones(marks & (bit - np.uint64(1)))
+        before += n_ones(near[own + 1]) if word == 1 else np.uint64(0)
+        at = min(near[own] + before, last)
+        product = row.val[t] * (wide[at] if is_wide else half_to_float(halves[at]))
+        total += product if marks & bit != np.uint64(0) else np.float32(0.0)
+    return total
+
+
+@strict_kernel
+def mark_routers(table: OffsetArray) -> None:
+    """Fill in NEAR."""
+    ptr, near = int64_at(table[ROUTER_PTR]), uint64_at(table[NEAR])
+    wide, narrow = int32_at(table[ROUTER_IDX]), uint16_at(table[ROUTER_IDX])
+    is_wide = table[NODE_BYTES] == 4
+    for feature in range(table[N_FEATURES]):
+        first, second = np.uint64(0), np.uint64(0)
+        for at in range(ptr[feature], ptr[feature + 1]):
+            node = np.int64(wide[at]) if is_wide else np.int64(narrow[at])
+            if node < 64:
+                first |= np.uint64(1) << np.uint64(node)
+            elif node < 128:
+                second |= np.uint64(1) << np.uint64(node - 64)
+        near[3 * feature] = np.uint64(ptr[feature])
+        near[3 * feature + 1], near[3 * feature + 2] = first, second
 
 
 @strict_part
@@ -386,12 +431,39 @@ def _find_in_segments(table, leaf, row):
 
 
 @inlined
-def _row_begin(table, r):
+def row_begin(table, r):
     """Return where the entries of a row begin: those of the row before end there."""
     shift = table[ROW_SHIFT]
     if shift < 0:
         return int64_at(table[ROW_PTR])[r]
     return int64_at(table[ROW_BASE])[r >> shift] + np.int64(uint16_at(table[ROW_PTR])[r])
+
+
+@strict_part
+def _add_rows(table, begin, found, row, scores):
+    """Add what the rows of a leaf say that were found; their cache misses overlap."""
+    known = np.empty(row.n, dtype=np.int32)
+    n = 0
+    for t in range(row.n):  # without a branch: which are known cannot be foreseen
+        known[n] = t
+        n += 1 if found[t] >= 0 else 0
+    ends = np.empty(2 * n, dtype=np.int64)
+    width = 4 if table[WEIGHTS] == FLOAT32 else 2 if table[WEIGHTS] == FLOAT16 else 1
+    for i in range(n):
+        r = begin + found[known[i]]
+        ends[2 * i], ends[2 * i + 1] = row_begin(table, r), row_begin(table, r + 1)
+        fetch(table[SLOT] + table[SLOT_BYTES] * ends[2 * i])
+        fetch(table[ENTRY] + width * ends[2 * i])
+        fetch(table[ENTRY] + width * ends[2 * i + 1] - 1)
+    if width == 4 and table[SLOT_BYTES] == 1:  # what most have: which kind is asked but once
+        weights, slot = float32_at(table[ENTRY]), uint8_at(table[SLOT])
+        for i in range(n):
+            x = row.val[known[i]]
+            for e in range(ends[2 * i], ends[2 * i + 1]):
+                scores[slot[e]] += x * weights[e]
+        return
+    for i in range(n):
+        _add_entries(table, ends[2 * i], ends[2 * i + 1], row.val[known[i]], scores)
 
 
 @strict_part
@@ -409,16 +481,16 @@ def score_leaf(table, row, leaf, scores):
     if table[IS_SPARSE] == 1:
         if table[N_SEGMENTS] == 0 or begin == end:
             found = _find_all(feat_idx, begin, end, row)
+        elif table[N_SEGMENTS] == 1:
+            found = _find_all(uint16_at(table[FEAT_IDX]), begin, end, row)
         else:
             found = _find_in_segments(table, leaf, row)
-        for t in range(row.n):
-            r = begin + found[t]
-            if found[t] >= 0 and block < block_end:
-                _add_block(table, block + found[t] * k, row.val[t], scores)
-            elif found[t] >= 0:
-                _add_entries(
-                    table, _row_begin(table, r), _row_begin(table, r + 1), row.val[t], scores
-                )
+        if block == block_end:
+            _add_rows(table, begin, found, row, scores)
+        else:
+            for t in range(row.n):
+                if found[t] >= 0:
+                    _add_block(table, block + found[t] * k, row.val[t], scores)
     elif block == block_end:
         row_ptr = int64_at(table[ROW_PTR])
         for r in range(begin, end):
@@ -448,91 +520,3 @@ def argmax(scores):
         if scores[c] > scores[best]:
             best = c
     return best
-
-
-@inlined
-def leaf_is_ready(table, leaf):
-    """Return whether a leaf may be used; check it if that was not done yet."""
-    state = uint8_at(table[STATE])
-    if state[leaf] == 0:
-        state[leaf] = 1 if leaf_is_valid(table, leaf) else 2
-    return state[leaf] == 1
-
-
-@strict_kernel
-def leaf_is_valid(table: OffsetArray, leaf: int) -> bool:
-    """Return whether a leaf's ids are in range and ascending, and its weights finite."""
-    first, last = int64_at(table[CLASS_PTR])[leaf], int64_at(table[CLASS_PTR])[leaf + 1]
-    begin, end = int64_at(table[FEAT_PTR])[leaf], int64_at(table[FEAT_PTR])[leaf + 1]
-    block, block_end = int64_at(table[BLOCK_PTR])[leaf], int64_at(table[BLOCK_PTR])[leaf + 1]
-    n_classes = table[N_CLASSES]
-    valid = _ascending(int32_at(table[CLASS_IDS]), first, last, n_classes)
-    valid &= _finite(float32_at(table[LEAF_BIAS]), first, last)
-    if table[WEIGHTS] == INT8:
-        valid &= _finite(float32_at(table[SCALE]), first, last)
-    if table[N_SEGMENTS] == 0:
-        valid &= _ascending(int32_at(table[FEAT_IDX]), begin, end, table[N_FEATURES])
-    else:
-        valid &= _segments_are_valid(table, leaf)
-    valid &= _finite_weights(table, BLOCK, block, block_end)
-    if begin < end:
-        at, stop = _row_begin(table, begin), _row_begin(table, end)
-        valid &= 0 <= at <= stop <= table[N_ENTRIES]
-        valid &= block == block_end or at == stop
-        for r in range(begin, end):
-            valid &= _row_begin(table, r) <= _row_begin(table, r + 1)
-        if valid:
-            valid &= _finite_weights(table, ENTRY, at, stop)
-            wide, narrow = uint16_at(table[SLOT]), uint8_at(table[SLOT])
-            for t in range(at, stop):
-                slot = np.int64(wide[t]) if table[SLOT_BYTES] == 2 else np.int64(narrow[t])
-                valid &= slot < last - first
-    extra_ids, extra = int32_at(table[EXTRA_IDS]), float64_at(table[EXTRA])
-    for t in range(int64_at(table[EXTRA_PTR])[leaf], int64_at(table[EXTRA_PTR])[leaf + 1]):
-        valid &= 0 <= extra_ids[t] < n_classes
-        valid &= 0.0 <= extra[t] < np.inf
-    return bool(valid)
-
-
-@strict_part
-def _segments_are_valid(table, leaf):
-    """Return whether the features of a leaf ascend within each segment, and are in range."""
-    ids = uint16_at(table[FEAT_IDX])
-    ptr = int64_at(table[SEGMENT_PTR])
-    valid = True
-    for segment in range(table[N_SEGMENTS]):
-        at = leaf * table[N_SEGMENTS] + segment
-        limit = table[N_FEATURES] - segment * 65536
-        for r in range(ptr[at], ptr[at + 1]):
-            valid &= np.int64(ids[r]) < limit
-            valid &= r == ptr[at] or ids[r - 1] < ids[r]
-    return valid
-
-
-@inlined
-def _ascending(ids, begin, end, limit):
-    valid = begin == end or (ids[begin] >= 0 and ids[end - 1] < limit)
-    for i in range(begin + 1, end):
-        valid &= ids[i - 1] < ids[i]
-    return valid
-
-
-@inlined
-def _finite(values, begin, end):
-    valid = True
-    for i in range(begin, end):
-        valid &= abs(values[i]) < np.inf
-    return valid
-
-
-@strict_part
-def _finite_weights(table, i, begin, end):
-    kind = table[WEIGHTS]
-    if kind == FLOAT32:
-        return _finite(float32_at(table[i]), begin, end)
-    valid = True
-    if kind == FLOAT16:
-        halves = uint16_at(table[i])
-        for t in range(begin, end):
-            valid &= halves[t] & 0x7C00 != 0x7C00
-    return valid

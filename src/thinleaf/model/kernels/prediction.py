@@ -24,6 +24,7 @@ from thinleaf._dtypes import AccumArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.arrays.rows import Rows
 from thinleaf.kernels._jit import inlined, strict_kernel
 from thinleaf.model.kernels.addresses import float32_at, float64_at, int32_at, int64_at
+from thinleaf.model.kernels.leaf_checks import leaf_is_ready
 from thinleaf.model.kernels.mixture import UNDECIDED, best_of, mixture_of, slot_of, vote
 from thinleaf.model.kernels.packed import (
     BAD_FEATURE,
@@ -43,7 +44,6 @@ from thinleaf.model.kernels.packed import (
     dense_of,
     descend,
     keep_alive,
-    leaf_is_ready,
     nonzero,
     pairs_of,
     row_as_is,

@@ -8,11 +8,13 @@ import numpy as np
 
 from thinleaf._dtypes import AnyArray, IndexArray, OffsetArray
 from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
-from thinleaf.model.kernels.addresses import int64_at, uint64_at
+from thinleaf.model.kernels.addresses import fetch, int64_at, uint64_at
 from thinleaf.model.kernels.mixture import best_of, mixture_of, slot_of
 from thinleaf.model.kernels.packed import (
+    IS_MARKED,
     IS_SPARSE,
     N_TOP,
+    NEAR,
     OK,
     ROUTER_IDX,
     ROUTER_PTR,
@@ -23,7 +25,7 @@ from thinleaf.model.kernels.packed import (
 )
 from thinleaf.model.kernels.prediction import class_of_pairs
 from thinleaf.text.kernels.known import known_in
-from thinleaf.text.kernels.memory import address_of, fetch
+from thinleaf.text.kernels.memory import address_of
 from thinleaf.text.kernels.rows import (
     entries_of_text,
     kept,
@@ -41,13 +43,15 @@ def _row_for(reader, tree, text_at, size, scratch, idx, val):
     n = entries_of_text(reader, text_at, size, scratch)
     entries = uint64_at(scratch.found)
     ahead = tree[IS_SPARSE] == 1 and tree[N_TOP] > 0
+    offsets, step = (tree[NEAR], 24) if tree[IS_MARKED] == 1 else (tree[ROUTER_PTR], 8)
     for i in range(n if ahead else 0):
-        fetch(tree[ROUTER_PTR] + 8 * np.int64(entries[i] >> np.uint64(32)))
+        fetch(offsets + step * np.int64(entries[i] >> np.uint64(32)))
     n = weigh(reader, scratch.found, n, idx, val)
-    ptr = int64_at(tree[ROUTER_PTR])
     for t in range(n if ahead else 0):
-        fetch(tree[ROUTER_IDX] + 4 * ptr[idx[t]])
-        fetch(tree[ROUTER_VAL] + 4 * ptr[idx[t]])
+        at = int64_at(offsets + step * np.int64(idx[t]))[0]
+        fetch(tree[ROUTER_VAL] + 4 * at)
+        if tree[IS_MARKED] == 0:
+            fetch(tree[ROUTER_IDX] + 4 * at)
     return n
 
 

@@ -11,14 +11,13 @@ import numpy as np
 
 from thinleaf._dtypes import AnyArray, IndexArray, OffsetArray
 from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
-from thinleaf.model.kernels.addresses import int64_at, uint8_at, uint64_at
+from thinleaf.model.kernels.addresses import fetch, int64_at, uint8_at, uint64_at
 from thinleaf.text.kernels.grams import (
     char_grams,
     is_long,
     same_bytes,
     word_grams,
 )
-from thinleaf.text.kernels.memory import fetch
 from thinleaf.text.kernels.rows import (
     CHAR_HIGH,
     CHAR_LOW,

@@ -12,7 +12,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 
@@ -36,24 +35,5 @@ def _eight_bytes_at(typing_context, address):
     return types.uint64(types.int64), generate
 
 
-def _fetch(typing_context, address):
-    """Have the memory at an address brought near; it will be read soon."""
-
-    def generate(context, builder, signature, args):
-        byte = ir.IntType(8).as_pointer()
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        name = "llvm.prefetch.p0" if _OPAQUE else "llvm.prefetch.p0i8"
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, name)
-        flags = [number(0), number(3), number(1)]  # to be read, to be kept, data
-        builder.call(prefetch, [builder.inttoptr(args[0], byte), *flags])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
-
-
-_OPAQUE = not hasattr(ir.IntType(8).as_pointer(), "pointee")
-
 address_of: Any = intrinsic(_address_of)
 eight_bytes_at: Any = intrinsic(_eight_bytes_at)
-fetch: Any = intrinsic(_fetch)

@@ -19,7 +19,7 @@ import numpy as np
 
 from thinleaf._dtypes import AnyArray, IndexArray, OffsetArray, ParamArray
 from thinleaf.kernels._jit import inlined, strict_kernel, strict_part
-from thinleaf.model.kernels.addresses import float32_at, int64_at, uint64_at
+from thinleaf.model.kernels.addresses import fetch, float32_at, int64_at, uint64_at
 from thinleaf.text.kernels.grams import (
     char_grams,
     is_long,
@@ -28,7 +28,7 @@ from thinleaf.text.kernels.grams import (
     same_bytes,
     word_grams,
 )
-from thinleaf.text.kernels.memory import address_of, fetch
+from thinleaf.text.kernels.memory import address_of
 from thinleaf.text.kernels.tokens import read_pieces, read_words
 
 NUMBERS = (
@@ -49,9 +49,13 @@ _AHEAD = 12
 """How many look-ups before its turn a slot is fetched."""
 _FEW = 64
 """Up to so many entries are compared each with each."""
+_LANES = 32
+"""So many at a time: a whole number of vectors."""
 _DIGIT = 9
 _EMPTY = np.uint64(0)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
+_UPPER_HALF = np.int64(-(1 << 32))
+_LAST = np.int64((1 << 63) - 1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -78,7 +82,7 @@ def most_grams(table, size):
 def scratch_size(table, size):
     """Return how many numbers of 64 bits are needed for a text of so many bytes."""
     words, chars = most_grams(table, size)
-    return size // 8 + 4 + 2 * (size // 2 + 1) + 3 * (words + chars)
+    return size // 8 + 4 + 2 * (size // 2 + 1) + 3 * (words + chars) + _LANES
 
 
 @inlined
@@ -88,7 +92,7 @@ def scratch_in(memory_at, table, size):
     spans = memory_at + 8 * (size // 8 + 4)
     hashes = spans + 8 * (size // 2 + 1)
     keys = hashes + 8 * (size // 2 + 1)
-    grams = keys + 8 * (words + chars)
+    grams = keys + 8 * (words + chars + _LANES)
     return Scratch(memory_at, spans, hashes, keys, grams, grams + 8 * (words + chars))
 
 
@@ -189,26 +193,28 @@ def _hash_all(table, scratch, n):
 
 
 @inlined
-def _sort_few(entries_at, spare_at, n):
+def _sort_few(entries_at, spare_at, more_at, n):
     """Sort entries by counting for each how many come before it: without branches, in vectors."""
-    a, b = int64_at(entries_at), int64_at(spare_at)  # entries are positive
+    entries, out, keys = int64_at(entries_at), int64_at(more_at), int64_at(spare_at)
+    for i in range(n):  # no key comes twice
+        keys[i] = (entries[i] & _UPPER_HALF) | np.int64(i)
+    whole = (n + _LANES - 1) & -_LANES
+    for i in range(n, whole):
+        keys[i] = _LAST
     for i in range(n):
-        entry = a[i]
-        rank = np.int64(0)
-        for j in range(i):
-            rank += np.int64(a[j] <= entry)
-        for j in range(i + 1, n):
-            rank += np.int64(a[j] < entry)
-        b[rank] = entry
+        key, rank = keys[i], np.int64(0)
+        for j in range(whole):
+            rank += np.int64(keys[j] < key)
+        out[rank] = entries[i]
     for i in range(n):
-        a[i] = b[i]
+        entries[i] = out[i]
 
 
 @strict_part
-def _sort(entries_at, spare_at, n, bits):
-    """Sort entries by id, of so many bits, with so much room to spare."""
+def _sort(entries_at, spare_at, more_at, n, bits):
+    """Sort entries by id, of so many bits, with so much room to spare, twice."""
     if n <= _FEW:
-        _sort_few(entries_at, spare_at, n)
+        _sort_few(entries_at, spare_at, more_at, n)
         return
     a, b = uint64_at(entries_at), uint64_at(spare_at)
     n_passes = (bits + _DIGIT - 1) // _DIGIT
@@ -309,12 +315,13 @@ def entries_of_text(table, text_at, size, scratch):
             n_found = _hash_all(table, scratch, n)
         else:
             n_found = find_terms(table, scratch, 0, n)
-        _sort(scratch.found, scratch.keys, n_found, table[ID_BITS])
+        _sort(scratch.found, scratch.keys, scratch.grams, n_found, table[ID_BITS])
     if table[CHAR_HIGH] > 0:
         n = read_char_grams(table, text_at, size, scratch)
         # terms of characters come after those of words, which are in order already
         n_words, n_found = n_found, find_terms(table, scratch, n_found, n)
-        _sort(scratch.found + 8 * n_words, scratch.keys, n_found - n_words, table[ID_BITS])
+        found, n_chars = scratch.found + 8 * n_words, n_found - n_words
+        _sort(found, scratch.keys, scratch.grams, n_chars, table[ID_BITS])
     return n_found
 
 
