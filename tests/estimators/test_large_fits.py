@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import thinleaf
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 from thinleaf.arrays.amounts import as_bytes
-from thinleaf.estimators._base import large_fits, out_of_core
-from thinleaf.estimators._base.memory import room_for_rows
+from thinleaf.estimators._base import large_fits, memory, out_of_core
+from thinleaf.estimators._base.memory import give_back, room_for_rows
 from thinleaf.model.tree import array_names
 
 
@@ -40,7 +40,7 @@ def same(a, b):
 def small(monkeypatch, tmp_path):
     """Let parts be of a quarter of the rows or less, and temporary files be seen."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(large_fits, "room_in", lambda limit, executor: 60_000)
+    monkeypatch.setattr(large_fits, "room_in", lambda limit, executor: 36_000)
     return tmp_path
 
 
@@ -216,6 +216,15 @@ def test_memory_is_read_as_people_write_it():
     for wrong in ("", "4X", "-1G", 0, True, 2.5):
         with pytest.raises(ValueError, match="max_memory must be"):
             as_bytes(wrong)
-    assert room_for_rows(8 * 2**30, 2**30) == 2**30
-    with pytest.raises(ValueError, match="give at least 512 MiB"):
+    assert room_for_rows(13 * 2**30, 2**30) == 2**30
+    with pytest.raises(ValueError, match="give at least 592 MiB"):
         room_for_rows(450 * 2**20, 400 * 2**20)
+
+
+def test_memory_that_is_not_used_goes_back(monkeypatch):
+    calls = []
+    monkeypatch.setattr(memory, "_trim", lambda: calls.append)
+    give_back()
+    assert calls == [0]
+    monkeypatch.setattr(memory, "_trim", lambda: None)  # a C library that cannot
+    give_back()

@@ -42,8 +42,9 @@ def test_weights_stay_that_matter_enough(tree, leaves, routers):
 
 
 def test_sizes_of_features():
-    X = sp.csr_array(np.array([[3, 0, 1], [4, 0, 1]], PARAM))
-    np.testing.assert_allclose(feature_sizes(as_rows(X)), [math.sqrt(12.5), 0, 1])
+    X = sp.csr_array(np.array([[3, 0, 1, 2], [4, 0, 1, 0]], PARAM))
+    rare = math.sqrt(math.sqrt(2.0) * 2.0)  # the geometric mean over all rows and its own
+    np.testing.assert_allclose(feature_sizes(as_rows(X)), [math.sqrt(12.5), 0, 1, rare])
 
 
 def test_as_many_go_as_the_judge_does_not_miss():

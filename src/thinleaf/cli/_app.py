@@ -102,7 +102,7 @@ class Verbs(PlainHelp, TyperGroup):
             discard_output()
             raise typer.Exit(CLOSED_PIPE) from None
         except EXPECTED as error:
-            typer.echo(f"error: {message(error)}", err=True)
+            typer.echo(f"error: {message(error, ctx.invoked_subcommand)}", err=True)
             raise typer.Exit(WRONG) from error
 
 

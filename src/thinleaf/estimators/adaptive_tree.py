@@ -41,9 +41,9 @@ from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.round_record import best_round
-from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS
+from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS, SAME
 from thinleaf.softmaxtree.growth.trial import FIRST_STRENGTH, LeafKind, LeafLoss
-from thinleaf.softmaxtree.growth.trust import Trust, find_beam, with_sharpness
+from thinleaf.softmaxtree.growth.trust import LEAST_JUDGES, Trust, with_sharpness
 from thinleaf.softmaxtree.objective import Absent, Penalty
 from thinleaf.softmaxtree.parts.partition import PartRows, held_weight
 from thinleaf.softmaxtree.solvers.axis import solve_axis
@@ -56,7 +56,6 @@ from thinleaf.softmaxtree.tao.units import feature_spread
 JUDGES = 0.15
 """Share of the rows that decide."""
 
-LEAST_JUDGES = 20
 _LOCAL_SWEEPS = 2
 _SPARSE_SWEEPS, _DENSE_SWEEPS = 1, 2
 """Over a replacement, and over the whole tree in a round, if the judge has the last word."""
@@ -171,8 +170,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         If held-out rows decide, on sparse input: ``"drop"`` leaves out weights of leaves and
         routers that hardly matter, as many as raise the errors of held-out rows by no more than a
         thirtieth. A number says how many times these errors may be; 1.1 gives a smaller model.
-        ``"auto"`` does so for trees of more than a million weights, as long as these errors are no
-        more than before.
+        ``"auto"`` does so for trees of more than a million weights, as long as these errors rise by
+        no more than half a percent of them, which is less than chance moves them.
     router_l1, leaf_l1, router_ridge, leaf_ridge : float, optional
         Penalties on the sum of losses. What is given is in the units of the input, as in
         :class:`SoftmaxTreeClassifier`, whose default the other one of the same nodes then has. If
@@ -477,7 +476,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     def _thinning(self) -> tuple[float, float]:
         """Return the weights above which small ones go, and how many times the errors may be."""
         if isinstance(self.small_weights, str):
-            usual = {"auto": (FEW_WEIGHTS, 1.0), "drop": (0, AS_GOOD), "keep": (math.inf, 1.0)}
+            usual = {"auto": (FEW_WEIGHTS, SAME), "drop": (0, AS_GOOD), "keep": (math.inf, 1.0)}
             return usual[self.small_weights]
         return 0, float(self.small_weights)
 
@@ -655,10 +654,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         if self.decisions != "held_out":
             return
         self.beam_, self.temperature_ = 1, 1.0
-        if fit.judge is not None and fit.judge.n_rows >= LEAST_JUDGES:
-            before = fit.judged()
-            trust = find_beam(before.tree, before.backoff, fit.judge)
-            self.beam_, self.temperature_ = trust.beam, trust.temperature
+        if fit.trust is not None:
+            self.beam_, self.temperature_ = fit.trust.beam, fit.trust.temperature
         for name in ("leaf_loss_", "leaf_strength_"):
             values = [part.found[name] for part in fit.parts if name in part.found]
             if values:

@@ -429,12 +429,17 @@ class Tree:
         rows = offsets(sizes)
         ends = rows[self.feat_ptr]
         _require(np.array_equal(np.diff(ends), entries), "row_size, entry_ptr differ")
-        slots, row_of = self.entry_slot, np.repeat(np.arange(sizes.size), sizes)
-        _require(bool(np.all(slots < most[row_of])), "entry_slot is out of range")
-        rises = (slots[1:] > slots[:-1]) | (row_of[1:] != row_of[:-1])
-        _require(bool(np.all(rises)), "entry_slot must be ascending within a feature")
+        for begin in range(0, sizes.size, _CHECKED_ROWS):  # few at a time: there may be very many
+            some = sizes[begin : begin + _CHECKED_ROWS]
+            slots = self.entry_slot[rows[begin] : rows[begin + some.size]]
+            row_of = np.repeat(np.arange(some.size), some)
+            below = slots < most[begin : begin + some.size][row_of]
+            _require(bool(np.all(below)), "entry_slot is out of range")
+            rises = (slots[1:] > slots[:-1]) | (row_of[1:] != row_of[:-1])
+            _require(bool(np.all(rises)), "entry_slot must be ascending within a feature")
 
 
+_CHECKED_ROWS = 2**16
 _DTYPES: dict[str, type] = {
     "children": INDEX, "router_ptr": OFFSET, "router_idx": INDEX, "router_val": PARAM,
     "bias": PARAM, "class_ptr": OFFSET, "class_ids": INDEX, "leaf_bias": PARAM,

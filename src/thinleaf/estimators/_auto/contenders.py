@@ -24,7 +24,6 @@ from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.storable import training_summary
 from thinleaf.estimators.adaptive_tree import (
     JUDGES,
-    LEAST_JUDGES,
     AdaptiveSoftmaxTreeClassifier,
     Watch,
 )
@@ -38,6 +37,7 @@ from thinleaf.softmaxtree.growth.adapt import (
     hold_out,
 )
 from thinleaf.softmaxtree.growth.initial_tree import node_seed
+from thinleaf.softmaxtree.growth.trust import LEAST_JUDGES
 from thinleaf.softmaxtree.tao import TrainingData
 
 _MORE_WORK = 20.0

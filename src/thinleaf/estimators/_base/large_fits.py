@@ -7,7 +7,7 @@ import sys
 import warnings
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from thinleaf.arrays.row_store import RowStore, bytes_of, gathered
 from thinleaf.arrays.rows import as_matrix, is_sparse
 from thinleaf.datasets import open_examples
 from thinleaf.estimators._base.classifier import all_or_nothing
-from thinleaf.estimators._base.memory import rows_fit
+from thinleaf.estimators._base.memory import TIMES_ROWS, rows_fit
 from thinleaf.estimators._base.out_of_core import (
     JoinedFit,
     PartFit,
@@ -51,6 +51,8 @@ from thinleaf.softmaxtree.tao import Settings, TrainingData
 
 _DENSE_SHARE = 0.1
 """Files with at least this share of values that are not zero become dense rows."""
+
+_SAID_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -217,17 +219,31 @@ class BaseLargeFits(BaseTreeClassifier):
         limit = None if self.max_memory is None else as_bytes(self.max_memory)
         with ExitStack() as stack:
             executor = stack.enter_context(executor_for(self.n_jobs, self.executor))
-            found = _stored(shards, rows, reader, directory, executor)
+            say = _to_stderr(type(self).__name__) if self.verbose else None
+            found = _stored(shards, rows, reader, directory, executor, say)
             self._n_shard_rows = found.n_rows
             if limit is not None and not rows_fit(found.n_bytes, limit):
-                self._fit_parts(found, directory, executor, room_in(limit, executor))
+                if say is not None:
+                    say(
+                        f"{found.n_rows:,} rows of {found.classes.size:,} classes take "
+                        f"{found.n_bytes / 2**20:,.0f} MiB, {TIMES_ROWS:.0f} times as much to "
+                        f"train on at once: they are divided into parts"
+                    )
+                self._fit_parts(found, directory, executor, room_in(limit, executor), say)
                 return
         X, y, weight = found.together()
         for store in found.stores:
             store.remove()
         self._fit_in_memory(X, y, weight)
 
-    def _fit_parts(self, found: _Shards, directory: Path, executor: Executor, room: int) -> None:
+    def _fit_parts(
+        self,
+        found: _Shards,
+        directory: Path,
+        executor: Executor,
+        room: int,
+        say: Callable[[str], None] | None,
+    ) -> None:
         """Train part by part."""
         self._check_in_parts()
         classes, mass = found.classes, found.mass
@@ -242,7 +258,6 @@ class BaseLargeFits(BaseTreeClassifier):
         seed = seed_sequence(self.random_state)
         counts = mass * factor / unit
         plan = Plan(trainer, classes, factor, unit, counts, seed, room, found.n_rows)
-        say = _to_stderr(type(self).__name__) if self.verbose else None
         fit = PartFit(plan, found.shards, found.class_of, executor, directory, say)
         joined = fit.run(counts)
         branch = joined.branch
@@ -285,14 +300,24 @@ class BaseLargeFits(BaseTreeClassifier):
 
 
 def _stored(
-    shards: list[Any], rows: str, reader: dict[str, Any], directory: Path, executor: Executor
+    shards: list[Any],
+    rows: str,
+    reader: dict[str, Any],
+    directory: Path,
+    executor: Executor,
+    say: Callable[[str], None] | None,
 ) -> _Shards:
     """Write all shards to disk."""
     files = [shard for shard in shards if isinstance(shard, str)]
     if len(files) > 1:
         reader = _same_layout(files[0], reader)
     items = [(shard, directory / f"shard{i}") for i, shard in enumerate(shards)]
-    stored = [s for s in each(executor, store_shard, items, reader) if s.store.n_rows]
+    if executor.local is executor and say is not None:
+        count = _counting(say)
+        stored = [store_shard(reader, item, count) for item in items]
+    else:
+        stored = each(executor, store_shard, items, reader)
+    stored = [shard for shard in stored if shard.store.n_rows]
     for note in (note for shard in stored for note in shard.notes):
         warnings.warn(note, stacklevel=6)
     if not stored:
@@ -328,7 +353,20 @@ def _same_layout(path: str, reader: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _to_stderr(name: str) -> Any:
+def _counting(say: Callable[[str], None]) -> Callable[[int], None]:
+    """Return what is told how many rows were read, and says it now and then."""
+    n_rows = 0
+
+    def count(n_more: int) -> None:
+        nonlocal n_rows
+        before, n_rows = n_rows // _SAID_ROWS, n_rows + n_more
+        if n_rows // _SAID_ROWS > before:
+            say(f"reading, {n_rows:,} rows so far")
+
+    return count
+
+
+def _to_stderr(name: str) -> Callable[[str], None]:
     def say(text: str) -> None:
         sys.stderr.write(f"{name}: {text}{os.linesep}")
         sys.stderr.flush()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 _STATM = Path("/proc/self/statm")
 _PAGE = 4096
-PROCESS = 400 * 2**20
+PROCESS = 500 * 2**20
 """Bytes of a process that has loaded what trains, and no rows."""
 
-TIMES_ROWS = 7.0
-"""How many times the bytes of its rows a fit takes: their copies, node problems, the tree."""
+TIMES_ROWS = 12.0
+"""How many times the bytes of its rows a fit takes: their copies, node problems, several trees."""
 
 LEAST_ROOM = 16 * 2**20
 """Bytes of rows that a part must be allowed to have."""
@@ -45,3 +48,18 @@ def room_for_rows(max_memory: int, used: int) -> int:
             f"{used / 2**20:,.0f} beside its rows: give at least {least / 2**20:,.0f} MiB"
         )
     return room
+
+
+def give_back() -> None:
+    """Let the system have memory that arrays no longer use: some C libraries keep it for later."""
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _trim() -> Any:
+    try:
+        return ctypes.CDLL(None).malloc_trim  # of glibc
+    except (OSError, AttributeError, TypeError):
+        return None

@@ -24,7 +24,7 @@ import numpy as np
 from thinleaf._dtypes import INDEX, NO_CHILD, AccumArray, AnyArray, BoolArray, IndexArray
 from thinleaf.arrays.row_store import Chunk, RowStore, StoreWriter, check_room, gathered
 from thinleaf.arrays.rows import Rows, take_rows
-from thinleaf.estimators._base.memory import PROCESS, room_for_rows, used_beside_rows
+from thinleaf.estimators._base.memory import PROCESS, give_back, room_for_rows, used_beside_rows
 from thinleaf.estimators._base.shards import StoredShard, draw_rows, joined
 from thinleaf.execution import Executor
 from thinleaf.model.cost import summarize
@@ -32,7 +32,7 @@ from thinleaf.model.nodes import Leaf
 from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import Way, node_seed
 from thinleaf.softmaxtree.growth.round_record import RoundRecord
-from thinleaf.softmaxtree.growth.trust import BEAM_ROWS
+from thinleaf.softmaxtree.growth.trust import BEAM_ROWS, LEAST_JUDGES, Trust, find_beam
 from thinleaf.softmaxtree.parts.join import Branch, join, with_classes
 from thinleaf.softmaxtree.parts.partition import (
     PartRows,
@@ -47,10 +47,10 @@ from thinleaf.softmaxtree.tao import Settings, TrainingData, canonical
 _GUESTS = 1.4
 """How many times the rows of a part, with its guests, are expected to be."""
 
-_TOO_LARGE = 1.5
-"""A part of more than this many times what fits is split again."""
+_TOO_LARGE = 1.0
+"""A part of more than this many times what fits is split again; with 1.5 the limit is exceeded."""
 
-_MOST_SPLITS = 3
+_MOST_SPLITS = 20
 _JUDGED_ROWS = 1.5
 """A class with fewer rows in all does not judge: else no tree would know it before the last fit."""
 
@@ -188,18 +188,14 @@ class JoinedFit:
     ----------
     branch : Branch
         The tree, the weight that reaches its nodes, and its back-off.
-    judged : Branch
-        The same before rows that had decided were fitted.
-    judge : TrainingData or None
     parts : list of FittedPart
-    top : Tree
+    trust : Trust or None
+        The beam that held-out rows of all parts have chosen.
     """
 
     branch: Branch
     parts: list[FittedPart]
-    top: Tree
-    judged: Callable[[], Branch]
-    judge: TrainingData | None
+    trust: Trust | None
 
 
 def each(
@@ -255,22 +251,30 @@ class PartFit:
         """Return the tree of all rows; ``mass`` is the weight of each class, in rows."""
         check_room(self.directory, int(_GUESTS * self.n_bytes))
         top, floor, parts = self._split_all()
-        self._tell(f"{len(parts)} parts of {self.plan.n_rows:,} rows")
+        with_guests = sum(store.n_rows for own in parts.values() for store in own)
+        more = with_guests - self.plan.n_rows
+        guests = f", and {more:,} guests that nearly reach a part" if more else ""
+        self._tell(f"{len(parts)} parts of {self.plan.n_rows:,} rows{guests}")
         leaves = sorted(parts)
         items = [(i, leaf, parts[leaf], self.directory) for i, leaf in enumerate(leaves)]
         costs = [float(sum(store.nbytes for store in parts[leaf])) for leaf in leaves]
         fitted = self._fit_parts(items, costs, top, floor)
-        judges = [part.judge for part in fitted if part.judge is not None]
-        judge = None
-        if judges:
-            rows = joined([Chunk(j.X, j.y, j.weight) for j in judges])
-            judge = TrainingData(rows.X, rows.y, rows.weight, self.plan.classes.size)
-
-        def judged() -> Branch:
-            return join(top, [Branch.read(part.judged) for part in fitted], mass)
-
+        give_back()
+        trust = self._trust(top, fitted, mass)  # first: there is one tree at a time
+        give_back()
         whole = join(top, [Branch.read(part.final) for part in fitted], mass)
-        return JoinedFit(whole, fitted, top, judged, judge)
+        return JoinedFit(whole, fitted, trust)
+
+    def _trust(self, top: Tree, fitted: list[FittedPart], mass: AccumArray) -> Trust | None:
+        """Return the beam that held-out rows choose, for the tree before it was fitted to them."""
+        judges = [part.judge for part in fitted if part.judge is not None]
+        if sum(judge.n_rows for judge in judges) < LEAST_JUDGES:
+            return None
+        rows = joined([Chunk(j.X, j.y, j.weight) for j in judges])
+        judge = TrainingData(rows.X, rows.y, rows.weight, self.plan.classes.size)
+        before = join(top, [Branch.read(part.judged) for part in fitted], mass)
+        give_back()
+        return find_beam(before.tree, before.backoff, judge)
 
     def _fit_parts(
         self, items: list[Any], costs: list[float], top: Tree, floor: float | None
@@ -292,18 +296,21 @@ class PartFit:
     def _split_all(self) -> tuple[Tree, float | None, dict[int, list[RowStore]]]:
         """Return the top, the smallest path probability of guests, and the rows of its leaves."""
         plan, share = self.plan, min(1.0, self.plan.room / self.n_bytes)
-        items = [(s, c, i) for i, (s, c) in enumerate(zip(self.shards, self.class_of, strict=True))]
-        seed = node_seed(plan.seed, 3)
-        drawn = each(self.executor, draw_rows, items, (share, seed))
+        shards = enumerate(zip(self.shards, self.class_of, strict=True))
+        items = [(shard.store, class_of, i) for i, (shard, class_of) in shards]
+        drawn = each(self.executor, draw_rows, items, (share, node_seed(plan.seed, 3)))
         data = plan.data(joined(drawn))
         unseen = plan.unseen(data.X)
         sample, others = (data.take(np.flatnonzero(mask)) for mask in (~unseen, unseen))
+        self._tell(f"{sample.n_rows:,} rows train the first router")
         top = self._top(sample, self.n_bytes, node_seed(plan.seed, 4))
         floor = plan.trainer._part_floor(sample.X)
-        if floor is not None:  # of rows that it was not trained on, more are near a border
-            some = others if others.n_rows >= _ENOUGH else sample
-            floor = guest_floor(top, some.X, floor)
+        # of rows that no router was trained on, more are near a border
+        near = (others if others.n_rows >= _ENOUGH else sample).X
+        if floor is not None:
+            floor = guest_floor(top, near, floor)
         del drawn, data, sample, others
+        give_back()
         sources = [
             (shard.store, class_of, 0, self.directory / f"rows{i}-")
             for i, (shard, class_of) in enumerate(zip(self.shards, self.class_of, strict=True))
@@ -313,15 +320,34 @@ class PartFit:
         for number in range(_MOST_SPLITS):
             sizes = {leaf: sum(store.nbytes for store in own) for leaf, own in parts.items()}
             most = _TOO_LARGE * plan.room
-            large = [at for at, n in sizes.items() if n > most and at not in whole]
-            if not large:
+            large = sorted(at for at, n in sizes.items() if n > most and at not in whole)
+            below = {leaf: self._below(leaf, parts[leaf], sizes[leaf]) for leaf in large}
+            whole |= {leaf for leaf, tree in below.items() if tree.n_leaves == 1}
+            below = {leaf: tree for leaf, tree in below.items() if leaf not in whole}
+            if not below:
                 break
-            for leaf in sorted(large):
+            n_nodes = top.n_nodes
+            top = replace(top, n_classes=max(2, *(t.n_classes for t in below.values()))).graft(
+                below
+            )
+            if floor is not None:
+                floor = guest_floor(top, near, floor)
+            for leaf, tree in below.items():
+                new = {leaf, *range(n_nodes, n_nodes + tree.n_nodes - 1)}
+                n_nodes += tree.n_nodes - 1
                 name = self.directory / f"again{number}-{leaf}-"
-                top, more = self._split_again(top, floor, leaf, parts.pop(leaf), name)
-                parts |= more
-                whole |= set(more) if len(more) == 1 else set()
+                sources = [
+                    (store, self._same, i, Path(f"{name}{i}-"))
+                    for i, store in enumerate(parts.pop(leaf))
+                ]
+                found = self._partition(top, floor, sources)
+                parts |= {at: own for at, own in found.items() if at in new}
         return top, floor, parts
+
+    @cached_property
+    def _same(self) -> IndexArray:
+        """All classes: of rows that have their class already."""
+        return np.arange(self.plan.classes.size, dtype=INDEX)
 
     def _top(self, sample: TrainingData, n_bytes: int, seed: np.random.SeedSequence) -> Tree:
         trainer = self.plan.trainer
@@ -330,23 +356,16 @@ class PartFit:
         init = trainer._init(sample)
         return top_tree(sample, depth, init, trainer._top_settings, seed, self.executor.local)
 
-    def _split_again(
-        self, top: Tree, floor: float | None, leaf: int, stores: list[RowStore], name: Path
-    ) -> tuple[Tree, dict[int, list[RowStore]]]:
-        """Return a top that divides a part that is still too large, and the parts of that."""
-        n_bytes = sum(store.nbytes for store in stores)
+    def _below(self, leaf: int, stores: list[RowStore], n_bytes: int) -> Tree:
+        """Return a tree that divides a part that is too large, by a sample of its own rows."""
         seed = node_seed(node_seed(self.plan.seed, 5), leaf)
-        rows = _some_rows(stores, min(1.0, self.plan.room / n_bytes), seed)
-        below = self._top(self.plan.sample(rows), n_bytes, node_seed(seed, 1))
-        if below.n_leaves == 1:
-            return top, {leaf: stores}
-        n_before = top.n_nodes
-        whole = replace(top, n_classes=below.n_classes).graft({leaf: below})
-        new = {leaf, *range(n_before, whole.n_nodes)}
-        same = np.arange(self.plan.classes.size, dtype=INDEX)
-        sources = [(s, same, i, Path(f"{name}{i}-")) for i, s in enumerate(stores)]
-        parts = self._partition(whole, floor, sources)
-        return whole, {at: own for at, own in parts.items() if at in new}
+        items = [(store, self._same, i) for i, store in enumerate(stores)]
+        share = min(1.0, self.plan.room / n_bytes)
+        drawn = each(self.executor, draw_rows, items, (share, node_seed(seed, 0)))
+        tree = self._top(self.plan.sample(joined(drawn)), n_bytes, node_seed(seed, 1))
+        del drawn
+        give_back()
+        return tree
 
     def _partition(
         self, top: Tree, floor: float | None, sources: list[Any]
@@ -416,11 +435,14 @@ def fit_part(
     final, judged = directory / f"tree{number}", directory / f"judged{number}"
     branch = Branch.of(part.tree, own, part.outside_scale)
     branch.write(final)
-    before = part.judged or part.tree
-    Branch.of(before, own, part.outside_scale).write(judged)
+    if part.judged is None:
+        judged = final
+    else:
+        Branch.of(part.judged, own, part.outside_scale).write(judged)
     outside = float(branch.backoff.counts.sum())
     weight = float(own.weight.sum())
     judge = _judges(data, part.held, rows.own, plan.n_rows)
+    give_back()
     return FittedPart(final, judged, judge, weight, weight - outside, part.record, part.found)
 
 

@@ -7,7 +7,7 @@ one task; what comes back to the caller is where its rows are, and counts.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,8 +101,15 @@ def _as_shard(shard: Any, number: int, directory: Path) -> Any:
     )
 
 
-def store_shard(reader: Mapping[str, Any], item: tuple[Any, Path]) -> StoredShard:
-    """Write the rows of a shard to disk; this is the task that executors get."""
+def store_shard(
+    reader: Mapping[str, Any],
+    item: tuple[Any, Path],
+    count: Callable[[int], None] | None = None,
+) -> StoredShard:
+    """Write the rows of a shard to disk; this is the task that executors get.
+
+    In this process, ``count`` is told of the rows of each chunk.
+    """
     shard, path = item
     writer = StoreWriter(path)
     ids: dict[Any, int] = {}
@@ -119,6 +126,8 @@ def store_shard(reader: Mapping[str, Any], item: tuple[Any, Path]) -> StoredShar
         least = min(least, float(weight.min(where=weight > 0.0, initial=np.inf)))
         moments.add(rows)
         writer.append(rows, y, weight)
+        if count is not None:
+            count(y.size)
     store = writer.store()
     sums, squares = moments.of(store.n_features)
     return StoredShard(store, list(ids), mass, least, sums, squares, written, tuple(notes))
@@ -145,14 +154,14 @@ def classes_of(shards: Sequence[StoredShard]) -> tuple[AnyArray, list[IndexArray
 
 
 def draw_rows(
-    given: tuple[float, np.random.SeedSequence], item: tuple[StoredShard, IndexArray, int]
+    given: tuple[float, np.random.SeedSequence], item: tuple[RowStore, IndexArray, int]
 ) -> Chunk:
-    """Return a random share of a shard's rows, with their classes; a task."""
-    (share, seed), (shard, class_of, number) = given, item
+    """Return a random share of the rows of a store, with their classes; a task."""
+    (share, seed), (store, class_of, number) = given, item
     entropy = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
     rng = np.random.default_rng(entropy)
     found = []
-    for X, y, weight in shard.store:
+    for X, y, weight in store:
         rows = np.flatnonzero(rng.random(y.size) < share)
         found.append(Chunk(take_rows(X, rows), class_of[y[rows]], weight[rows]))
     return joined(found)

@@ -2,9 +2,10 @@
 
 Not in the papers, whose ℓ₁ penalties make weights exactly zero. Margins do not, and of the weights
 of a large text model most change no answer. A weight matters by what it moves: its size times that
-of its feature, as the root of the mean square over the rows. So weights of rare features go first,
-and with them most of the features of a leaf. Leaves first, then routers lose as large a share of
-their weights as leaves the judge's errors about where they were.
+of its feature. Over all rows a rare feature moves little, but where it occurs it decides: its size
+is the geometric mean of the roots of its mean square over all rows and over those that have it.
+Leaves first, then routers lose as large a share of their weights as leaves the judge's errors about
+where they were.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from thinleaf.model.tree import Tree
 FEW_WEIGHTS = 1_000_000
 """A tree of no more weights is left as it is, unless small weights are to go at any size."""
 
-_LEAF_SHARES = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85)
+_LEAF_SHARES = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 _ROUTER_SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Of the weights of leaves and of routers, that are tried without."""
 
+SAME = 1.005
+"""How many times the errors of the whole tree are no more than these: chance moves them further."""
+
 AS_GOOD = 1.03
-"""How many times the errors of the whole tree the judge may see."""
+"""How many times the errors of the whole tree the judge may see, if small weights are to go."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,10 @@ ALL_WEIGHTS = Least()
 
 
 def feature_sizes(X: CSR) -> ParamArray:
-    """Return the root of the mean square of each feature over sparse rows."""
+    """Return the size of each feature of sparse rows: between those of all, and of its own."""
     squares = np.bincount(X.indices, weights=np.square(X.data), minlength=X.n_features)
-    return np.sqrt(squares / max(X.indptr.size - 1, 1)).astype(PARAM)
+    own = np.maximum(np.bincount(X.indices, minlength=X.n_features), 1)
+    return (np.sqrt(squares) / (own * max(X.indptr.size - 1, 1)) ** 0.25).astype(PARAM)
 
 
 def thinned(tree: Tree, least: Least, sizes: ParamArray) -> Tree:

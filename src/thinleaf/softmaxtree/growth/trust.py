@@ -26,6 +26,9 @@ _USUAL_BEAM = 4
 _OTHER_BEAMS = (2, 8, 16)
 _TEMPERATURES = (0.5, 1.0, 2.0, 4.0)
 _AS_GOOD = 1.02
+LEAST_JUDGES = 20
+"""Fewer held-out rows decide nothing."""
+
 BEAM_ROWS = 3000
 """Held-out rows that choose a beam."""
 

@@ -14,7 +14,7 @@ from thinleaf.arrays.ragged import offsets, ranges
 from thinleaf.model.file_parts import tree_arrays, tree_from_arrays
 from thinleaf.model.probability import Backoff
 from thinleaf.model.routing import Reach, route
-from thinleaf.model.tree import Tree
+from thinleaf.model.tree import Leaf, Router, Tree
 from thinleaf.softmaxtree.tao import TrainingData
 
 _OF_BACKOFF = ("mass", "ptr", "ids", "counts")
@@ -84,50 +84,44 @@ def join(top: Tree, branches: Sequence[Branch], mass: AccumArray) -> Branch:
     mass : ndarray of shape (n_classes,)
         Weight of each class, in rows.
     """
-    leaves = np.flatnonzero(top.is_leaf).tolist()
-    whole = replace(top, n_classes=mass.size).graft(
-        {leaf: branch.tree for leaf, branch in zip(leaves, branches, strict=True)}
-    )
-    n_nodes, next_node = whole.n_nodes, top.n_nodes
-    weight = np.zeros(n_nodes, dtype=ACCUM)
-    outside = np.zeros(n_nodes, dtype=ACCUM)
-    sizes = np.zeros(n_nodes, dtype=np.int64)
-    # where the entries of each node are among those of all branches, one after the other
-    begin = np.zeros(n_nodes, dtype=np.int64)
-    n_before = 0
-    for leaf, branch in zip(leaves, branches, strict=True):
-        n_more = branch.tree.n_nodes - 1
-        nodes = np.concatenate([[leaf], np.arange(next_node, next_node + n_more)])
-        next_node += n_more
-        weight[nodes], outside[nodes] = branch.weight, branch.backoff.mass
-        sizes[nodes] = np.diff(branch.backoff.ptr)
-        begin[nodes] = n_before + branch.backoff.ptr[:-1]
-        n_before += branch.backoff.ids.size
-    for node in range(top.n_nodes - 1, -1, -1):
-        left, right = top.children[node]
-        if left != NO_CHILD:
-            weight[node] = weight[left] + weight[right]
-    whole, order = _breadth_first(whole)
-    weight, outside, sizes = weight[order], outside[order], sizes[order]
-    entries = ranges(begin[order], sizes)
+    tree, order = _breadth_first(top, branches, mass.size)
+    above = np.zeros(top.n_nodes)
+    weight = np.concatenate([above, *(branch.weight for branch in branches)])[order]
+    outside = np.concatenate([above, *(branch.backoff.mass for branch in branches)])[order]
+    none = np.zeros(top.n_nodes, dtype=np.int64)
+    sizes = np.concatenate([none, *(np.diff(branch.backoff.ptr) for branch in branches)])
+    entries = ranges(offsets(sizes)[order], sizes[order])
     ids = np.concatenate([branch.backoff.ids for branch in branches])[entries]
     counts = np.concatenate([branch.backoff.counts for branch in branches])[entries]
+    for node in np.flatnonzero(order < top.n_nodes)[::-1].tolist():  # routers of the top
+        weight[node] = weight[tree.children[node]].sum()
     frequencies = mass + 0.5
     prior = frequencies / frequencies.sum()
-    backoff = Backoff(outside, offsets(sizes), ids, counts, prior)
-    return Branch(whole, weight, backoff.capped(whole))
+    backoff = Backoff(outside, offsets(sizes[order]), ids, counts, prior)
+    return Branch(tree, weight, backoff.capped(tree))
 
 
-def _breadth_first(tree: Tree) -> tuple[Tree, IndexArray]:
-    """Return a tree with nodes numbered breadth-first, and the old number of each."""
-    order = [0]
-    children = []
-    for node in order:  # it grows while we walk it
+def _breadth_first(
+    top: Tree, branches: Sequence[Branch], n_classes: int
+) -> tuple[Tree, IndexArray]:
+    """Return the tree of a top and its branches, nodes breadth-first, and where each was.
+
+    Nodes of the top are counted first, then those of all branches, one after the other.
+    """
+    trees = [top, *(branch.tree for branch in branches)]
+    first = offsets([tree.n_nodes for tree in trees])
+    root_of = dict(zip(np.flatnonzero(top.is_leaf).tolist(), first[1:-1].tolist(), strict=True))
+    order, children = [root_of.get(0, 0)], []
+    nodes: list[Router | Leaf] = []
+    for number in order:  # it grows while we walk it
+        which = int(np.searchsorted(first, number, side="right")) - 1
+        tree, node = trees[which], number - int(first[which])
+        nodes.append(tree.node(node))
         if tree.is_leaf[node]:
             children.append((NO_CHILD, NO_CHILD))
             continue
         children.append((len(order), len(order) + 1))
-        order += tree.children[node].tolist()
-    nodes = [tree.node(node) for node in order]
-    size = {"n_features": tree.n_features, "n_classes": tree.n_classes}
+        below = (tree.children[node] + first[which]).tolist()
+        order += below if which else [root_of.get(child, child) for child in below]
+    size = {"n_features": top.n_features, "n_classes": n_classes}
     return Tree.build(np.array(children), nodes, **size), np.array(order, dtype=INDEX)

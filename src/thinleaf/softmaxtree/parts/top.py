@@ -1,8 +1,10 @@
 """The top of a tree whose rows do not fit into memory: routers that send each row to its part.
 
-It is trained on a sample. Where a tree starts from groups of classes, as on text, these are halved
-down to one group a part, and routers learn to tell groups apart: for that a sample will do, even if
-it has few rows of each class. Elsewhere a whole tree is fitted to the sample, and cut.
+It is trained on a sample. Where a tree starts from groups of classes, as on text, these are halved,
+and a router learns to tell the halves apart: for that a sample will do, even if it has few rows of
+each class. It is one router that a sample trains; each half has a sample of its own rows for the
+next, since routers of all levels that share one sample have fewer rows, the deeper they are, and
+send far more rows astray. Elsewhere a whole tree is fitted to the sample, and cut.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from thinleaf.softmaxtree.tao.units import feature_spread
 _BY_CLASS = ("balanced_clusters", "class_clusters")
 _GROUP_SWEEPS, _TREE_SWEEPS = 2, 3
 _CONTRACTION = 0.85
+_LEVELS = 1
+"""Between groups of classes, of one sample."""
 
 SettingsOf: TypeAlias = Callable[[TrainingData, IndexArray], Settings]
 """From rows and the most classes of each leaf to settings."""
@@ -53,13 +57,13 @@ def top_tree(
     ----------
     sample : TrainingData
     depth : int
-        At the most.
+        At the most; between groups of classes there is one router, whatever the depth.
     init : Way
         How the whole tree starts.
     settings_of : callable
     """
     if isinstance(init, Hierarchy) or init in _BY_CLASS:
-        tree = _between_groups(sample, depth, init, settings_of, seed, executor)
+        tree = _between_groups(sample, min(depth, _LEVELS), init, settings_of, seed, executor)
     else:
         tree = _of_whole_tree(sample, depth, init, settings_of, seed, executor)
     tree = _numbered(tree)
