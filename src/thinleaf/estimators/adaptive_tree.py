@@ -41,7 +41,7 @@ from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.round_record import best_round
-from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS, SAME
+from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS
 from thinleaf.softmaxtree.growth.trial import FIRST_STRENGTH, LeafKind, LeafLoss
 from thinleaf.softmaxtree.growth.trust import LEAST_JUDGES, Trust, with_sharpness
 from thinleaf.softmaxtree.objective import Absent, Penalty
@@ -170,8 +170,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         If held-out rows decide, on sparse input: ``"drop"`` leaves out weights of leaves and
         routers that hardly matter, as many as raise the errors of held-out rows by no more than a
         thirtieth. A number says how many times these errors may be; 1.1 gives a smaller model.
-        ``"auto"`` does so for trees of more than a million weights, as long as these errors rise by
-        no more than half a percent of them, which is less than chance moves them.
+        ``"auto"`` does so for trees of more than a million weights, as long as these errors do not
+        rise.
     router_l1, leaf_l1, router_ridge, leaf_ridge : float, optional
         Penalties on the sum of losses. What is given is in the units of the input, as in
         :class:`SoftmaxTreeClassifier`, whose default the other one of the same nodes then has. If
@@ -476,7 +476,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     def _thinning(self) -> tuple[float, float]:
         """Return the weights above which small ones go, and how many times the errors may be."""
         if isinstance(self.small_weights, str):
-            usual = {"auto": (FEW_WEIGHTS, SAME), "drop": (0, AS_GOOD), "keep": (math.inf, 1.0)}
+            usual = {"auto": (FEW_WEIGHTS, 1.0), "drop": (0, AS_GOOD), "keep": (math.inf, 1.0)}
             return usual[self.small_weights]
         return 0, float(self.small_weights)
 

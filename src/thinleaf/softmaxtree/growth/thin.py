@@ -28,9 +28,6 @@ _LEAF_SHARES = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 _ROUTER_SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Of the weights of leaves and of routers, that are tried without."""
 
-SAME = 1.005
-"""How many times the errors of the whole tree are no more than these: chance moves them further."""
-
 AS_GOOD = 1.03
 """How many times the errors of the whole tree the judge may see, if small weights are to go."""
 
