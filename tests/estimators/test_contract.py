@@ -72,8 +72,9 @@ def assert_contract(model: Any, X: Any, y: np.ndarray, k: int = 3) -> None:
     np.testing.assert_allclose(model.label_proba(X, y), P[rows, ids], rtol=1e-4, atol=1e-12)
     alone = model.label_proba(X, y, smooth=False)
     np.testing.assert_array_equal(alone > 0.0, held[rows, ids])
-    n_paths = model._paths()[0] if hasattr(model, "_paths") else getattr(model, "beam", 1)
-    if not hasattr(model, "estimators_") and getattr(model, "n_trees", 1) == n_paths == 1:
+    chosen = model.model_ if hasattr(model, "frontier_") else model  # of a budget
+    n_paths = chosen._paths()[0] if hasattr(chosen, "_paths") else getattr(chosen, "beam", 1)
+    if not hasattr(model, "estimators_") and getattr(chosen, "n_trees", 1) == n_paths == 1:
         inner = np.where(held, P, 0.0)
         inner /= inner.sum(axis=1, keepdims=True)  # of the leaf's softmax alone
         np.testing.assert_allclose(alone, inner[rows, ids], rtol=1e-4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thinleaf._dtypes import PARAM, ParamArray
+from thinleaf._dtypes import OFFSET, PARAM, ParamArray
 from thinleaf.arrays.rows import CSC, n_local_features
 from thinleaf.softmaxtree.solvers.by_row import by_row
 from thinleaf.softmaxtree.solvers.leaf_descent import newton_descent
@@ -76,7 +76,7 @@ def solve_softmax(
         quick = 0.0 < _LEAST_RIDGE * float(weight @ square) <= ridge * weight.size
         if quick and (rough or not warm):
             objective, n_iter, converged = dual_ascent(
-                indptr, indices, data, problem.target, weight, l1, ridge, W, b, warm,
+                indptr.astype(OFFSET), indices, data, problem.target, weight, l1, ridge, W, b, warm,
                 max(precision.tol, _ROUGH) * null, n_steps, problem.offset,
             )  # fmt: skip
             if objective > null and problem.offset is None:  # as of rows that are all alike
