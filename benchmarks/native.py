@@ -2,8 +2,8 @@
 
 Trees of one path on Letter (dense rows) and icd10cm (rows and raw texts). C is compiled here with
 ``-O3 -march=native``; its labels must be Python's, on all test rows. Parts whose tools are missing
-(gcc, node, onnx, the extension) are left out, and said so. ``--models`` is a directory in which
-trained models are kept between runs; a ``bible_verse.thinleaf`` in it is asked with a beam.
+(gcc, node, Chromium, onnx, the extension) are left out, and said so. ``--models`` is a directory in
+which trained models are kept between runs; a ``bible_verse.thinleaf`` in it is asked with a beam.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -113,6 +116,61 @@ def in_node(folder: Path, model: Path, kind: int, X: Any) -> tuple[float, list[i
     )  # fmt: skip
     found = json.loads(done.stdout)
     return found["us"], found["ids"]
+
+
+_PAGE = """<script type="module">
+import { loop } from "/loop.mjs";
+import { load } from "/web/thinleaf.js";
+const of = async (path) => (await fetch(path)).arrayBuffer();
+const found = await loop(load, new Uint8Array(await of("/model")), await of("/inputs"));
+await fetch("/found", { method: "POST", body: JSON.stringify(found) });
+</script>"""
+_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm"}
+
+
+def in_chromium(folder: Path, model: Path, kind: int, X: Any) -> tuple[float, list[int]] | None:
+    """Return the same of Chromium, or None."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        return None
+    files = {"/loop.mjs": HERE / "native_loop.mjs", "/model": model}
+    files |= {f"/web/{path.name}": path for path in (NATIVE / "web").iterdir()}
+    files["/inputs"] = written(folder / "inputs", kind, X)
+    found: Queue[str] = Queue()
+
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = files.get(self.path)
+            self.send_response(404 if path is None and self.path != "/" else 200)
+            self.send_header("Content-Type", _TYPES.get(Path(self.path).suffix, "text/html"))
+            self.end_headers()
+            self.wfile.write(_PAGE.encode() if path is None else path.read_bytes())
+
+        def do_POST(self) -> None:
+            found.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu"]
+        process = subprocess.Popen(
+            [browser, *options, f"--user-data-dir={folder / 'browser'}",
+             f"http://127.0.0.1:{server.server_port}/"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            answer = json.loads(found.get(timeout=90))
+        except Empty:
+            return None
+        finally:
+            process.kill()
+            process.wait()
+            server.shutdown()
+    return answer["us"], answer["ids"]
 
 
 def roofline(frozen: Any, X: Any) -> float:
@@ -234,9 +292,10 @@ def figures(name: str, data: Path, models: Path, folder: Path, program: Path | N
         else:
             us, ids = in_c(program, folder, path, kind, asked)
             line += [us, 100 * float(np.mean(model.labels[ids] == labels))]
-        found = in_node(folder, path, kind, asked)
-        same = 100 * float(np.mean(model.labels[found[1]] == labels)) if found else ""
-        line += [found[0], same] if found else ["no node", ""]
+        for where in (in_node, in_chromium):
+            found = where(folder, path, kind, asked)
+            same = 100 * float(np.mean(model.labels[found[1]] == labels)) if found else ""
+            line += [found[0], same] if found else ["not there", ""]
         share = 100 * roofline(model, X) / line[4] if kind != TEXT and program else ""
         out.append([*line, share])
     return out
@@ -297,7 +356,9 @@ def main() -> None:
                 "extension µs",
                 "C µs",
                 "equal %",
-                "WASM µs",
+                "WASM in Node µs",
+                "equal %",
+                "in Chromium µs",
                 "equal %",
                 "roofline %",
             ],
