@@ -1,6 +1,7 @@
 """One hypothesis profile for the whole suite, the order of tests, and threads."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +10,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads of linear algebra that wait for a core which another process has take ten times as
     # long. NumPy and PyTorch read this when they are imported, which is later.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+# jobs of a shell script begin with Ctrl-C ignored: tests of it would wait in vain
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "thinleaf",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import threading
 import warnings
 
@@ -318,6 +319,16 @@ def test_a_deadline_interrupts_and_then_leaves_alone():
     assert not other.fired
     with Deadline(float("inf")) as never:
         assert never._timer is None
+
+
+def test_a_deadline_also_interrupts_where_ctrl_c_is_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), Deadline(0.01):
+            threading.Event().wait(5.0)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_clock_without_a_limit_has_all_the_time():

@@ -63,7 +63,7 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self.fired = False
         self._lock = threading.Lock()
-        self._over = False
+        self._over = self._ignored = False
         self._timer: threading.Timer | None = None
         if math.isfinite(seconds) and threading.current_thread() is threading.main_thread():
             self._timer = threading.Timer(max(seconds, 0.0), self._fire)
@@ -77,6 +77,9 @@ class Deadline:
 
     def __enter__(self) -> Self:
         if self._timer is not None:
+            if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in jobs of a shell script
+                self._ignored = True
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             self._timer.start()
         return self
 
@@ -92,3 +95,5 @@ class Deadline:
             self._timer.cancel()
             with self._lock:
                 self._over = True
+        if self._ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
