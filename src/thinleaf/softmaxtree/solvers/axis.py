@@ -168,5 +168,5 @@ def _split(
     slope = max(abs(float(one.weights[0, 0])), 1e-3)
     weights = np.zeros((np.asarray(problem.X).shape[1], 1), dtype=PARAM)
     weights[feature] = slope if up else -slope
-    bias = np.array([-float(weights[feature, 0]) * cut], dtype=ACCUM)
-    return NodeSolution(weights, bias.astype(PARAM), one.objective, one.n_iter, one.converged)
+    bias = np.array([-float(weights[feature, 0]) * cut], dtype=PARAM)
+    return NodeSolution(weights, bias, one.objective, one.n_iter, one.converged)
