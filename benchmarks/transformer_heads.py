@@ -3,11 +3,15 @@
 The text is novels and Bible translations in turns; its vocabulary is every word of both training
 parts. The network is a causal Transformer, trained by AdamW; embeddings and output layers are
 trained by Adagrad, with sparse gradients where they have them; rates fall linearly to zero. For
-each output layer, settings and rate are chosen by the validation loss after training on fewer
-tokens; then there is a run for each seed. Every run is a process of its own, so that memory is its
-own; runs that the result has are not run again. "Sampled" is a softmax over all words that is
-trained on the right word and some drawn ones, with the correction for how often each is drawn;
-perplexities are those of the full softmax.
+each output layer, the setting is chosen at the middle rate by the validation loss after training on
+fewer tokens, then the rate of that setting, further out as long as the best is at an edge; then
+there is a run for each seed. Every run is a process of its own, so that memory is its own; runs
+that the result has are not run again. "Sampled" is a softmax over all words that is trained on the
+right word and some drawn ones, with the correction for how often each is drawn; perplexities are
+those of the full softmax.
+
+Times are of short runs, with ``--times``, which is to be called afterwards on a machine that has
+nothing else to do: then runs before may go on beside other work. They are measured anew each time.
 """
 
 from __future__ import annotations
@@ -40,16 +44,21 @@ from thinleaf.torch import LabelTreeSoftmax
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "adaptive": [{"cutoffs": cutoffs, "div_value": div_value} for cutoffs, div_value in product(
-        ([2000, 20000], [1000, 10000, 40000], [5000, 30000]), (2.0, 4.0))],
-    "sampled": [{"n_samples": 1024}, {"n_samples": 4096}],
+        ([2000, 20000], [1000, 10000, 40000]), (2.0, 4.0))],
+    "sampled": [{"n_samples": n} for n in (512, 1024, 2048, 4096)],
     "label tree": [{"max_depth": depth, "shortlist": n} for depth, n in product((2, 3), (0, 2000))],
-    "random tree": [{"max_depth": 2, "shortlist": 0, "learned": False}],
+    "random tree": [{"max_depth": depth, "shortlist": n, "learned": False}
+                    for depth, n in product((2, 3), (0, 2000))],
     "flat": [{}],
 }  # fmt: skip
-RATES = (0.03, 0.1, 0.3)
+MIDDLE, FACTOR = 0.1, 3.0
+"""Of rates."""
+
 KEYS = ["phase", "head", "setting", "rate", "seed"]
-FIGURES = ["valid", "novels", "Bible", "top-1 error %", "train ms", "of these, head forward",
-           "test ms", "top-5 ms", "re-assignment s", "head MB", "peak MB", "fit s"]  # fmt: skip
+TEXTS = ["novels", "Bible"]
+ERRORS = ["valid", *TEXTS, "top-1 error %"]
+TIMES = ["train ms", "of these, head forward", "test ms", "top-5 ms", "re-assignment s", "head MB",
+         "peak MB"]  # fmt: skip
 WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -121,8 +130,9 @@ class Sampled(nn.Module):
         self.weight = nn.Embedding(n_words, dim, sparse=True)
         self.bias = nn.Embedding(n_words, 1, sparse=True)
         nn.init.zeros_(self.weight.weight)
-        nn.init.zeros_(self.bias.weight)
         self.n_words, self.n_samples = n_words, n_samples
+        # words that are hardly drawn stay where they are: there, they should not be all alike
+        self.bias.weight.data[:, 0] = self._expected(torch.arange(n_words))
 
     def _expected(self, words: Tensor) -> Tensor:
         """Return the logarithm of how often words are drawn, by Zipf's law."""
@@ -265,7 +275,7 @@ class Run:
         out: Record = {"valid": math.exp(self.loss(mixed(store, "valid", n_test)))}
         with np.load(store) as held:
             tests = {"novels": held["novels_test"][:n_test], "Bible": held["bible_test"][:n_test]}
-        if spec["phase"] == "test":
+        if spec["phase"] != "tune":
             out |= {name: math.exp(self.loss(text)) for name, text in tests.items()}
             out["top-1 error %"] = self.top_error(mixed(store, "test", n_test))
             out["top-5 ms"] = 1000 * self.watches["top"].median
@@ -282,24 +292,49 @@ class Run:
 # -- runs ------------------------------------------------------------------------------------------
 
 
-def best_setting(records: list[Record], head: str) -> tuple[str, float]:
-    """Return setting and rate of the lowest validation perplexity among the trials."""
-    trials = [r for r in records if r["phase"] == "tune" and r["head"] == head]
+def best_trial(records: list[Record], head: str, **of: Any) -> Record:
+    """Return setting and rate of the trial with the lowest validation perplexity."""
+    of |= {"phase": "tune", "head": head}
+    trials = [r for r in records if all(r[key] == value for key, value in of.items())]
     best = min(trials, key=lambda r: float(r["valid"]))
-    return best["setting"], best["rate"]
+    return {key: best[key] for key in ("head", "setting", "rate")}
+
+
+def tuning(records: list[Record], head: str, seed: int) -> Iterator[Record]:
+    """Yield trials of an output layer; ``records`` has those before when the next is asked for.
+
+    All settings at the middle rate, then rates of the best one until the best is at no edge.
+    """
+    trial = {"phase": "tune", "head": head, "seed": seed, "rate": MIDDLE}
+    for setting in SETTINGS[head]:
+        yield trial | {"setting": json.dumps(setting)}
+    best = best_trial(records, head, rate=MIDDLE)
+    rates = [MIDDLE]
+    while best["rate"] in (rates[0], rates[-1]):
+        lower = [rates[0] / FACTOR] if best["rate"] == rates[0] else []
+        upper = [rates[-1] * FACTOR] if best["rate"] == rates[-1] else []
+        for rate in (*lower, *upper):
+            yield trial | best | {"rate": float(f"{rate:.2g}")}
+        rates = [float(f"{rate:.2g}") for rate in (*lower, *rates, *upper)]
+        best = best_trial(records, head, setting=best["setting"])
 
 
 def wanted(records: list[Record], options: argparse.Namespace) -> Iterator[Record]:
     """Yield trials, then the runs of the best settings, a seed after the other."""
-    seed = options.seeds[0]
     for head in options.heads:
-        for setting, rate in product(SETTINGS[head], options.rates):
-            text = json.dumps(setting)
-            yield {"phase": "tune", "head": head, "setting": text, "rate": rate, "seed": seed}
+        yield from tuning(records, head, options.seeds[0])
     for seed in options.seeds:
         for head in options.heads:
-            setting, rate = best_setting(records, head)
-            yield {"phase": "test", "head": head, "setting": setting, "rate": rate, "seed": seed}
+            yield {"phase": "test", "seed": seed} | best_trial(records, head)
+
+
+def timed(records: list[Record], options: argparse.Namespace) -> Iterator[Record]:
+    """Yield the best settings as far as they were found, and a softmax over all words."""
+    seed = options.seeds[0]
+    for head in options.heads:
+        if any(r["phase"] == "tune" and r["head"] == head for r in records):
+            yield {"phase": "times", "seed": seed} | best_trial(records, head)
+    yield {"phase": "times", "seed": seed, "head": "flat", "setting": "{}", "rate": MIDDLE}
 
 
 def in_process(spec: dict[str, Any]) -> Record:
@@ -317,10 +352,11 @@ def main() -> None:
     )
     parser.add_argument("--heads", nargs="+", choices=SETTINGS,
                         default=["adaptive", "sampled", "label tree", "random tree"])  # fmt: skip
-    parser.add_argument("--rates", type=float, nargs="+", default=list(RATES))
-    parser.add_argument("--tokens", type=int, default=4_000_000)
-    parser.add_argument("--tune-tokens", type=int, default=500_000)
-    parser.add_argument("--test-tokens", type=int, default=60_000)
+    parser.add_argument("--times", action="store_true", help="measure times alone, after the runs")
+    parser.add_argument("--tokens", type=int, default=500_000)
+    parser.add_argument("--tune-tokens", type=int, default=100_000)
+    parser.add_argument("--timed-tokens", type=int, default=60_000)
+    parser.add_argument("--test-tokens", type=int, default=20_000)
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--n-heads", type=int, default=4, help="of attention")
@@ -330,7 +366,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--body-rate", type=float, default=1e-3)
     parser.add_argument("--assignments", type=int, default=10, help="of a tree, in the first half")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--suffix", default="")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     add_options(parser, 3)
@@ -347,22 +383,44 @@ def main() -> None:
     shared = {key: getattr(options, key) for key in (
         "dim", "layers", "n_heads", "length", "batch_size", "test_batch_size", "dropout",
         "body_rate", "assignments", "threads", "test_tokens")}  # fmt: skip
-    head = (
+    if options.times:
+        records = [record for record in records if record["phase"] != "times"]
+    tokens = {"tune": options.tune_tokens, "test": options.tokens, "times": options.timed_tokens}
+    runs = timed(records, options) if options.times else wanted(records, options)
+    for keys in missing(records, runs, options.minutes):
+        size = {"tokens": tokens[keys["phase"]], "store": str(options.store)}
+        if keys["phase"] == "tune":
+            size["test_tokens"] = options.test_tokens // 2
+        elif keys["phase"] == "times":
+            size["test_tokens"] = 32 * options.length * options.test_batch_size
+        records.append(keys | in_process(shared | keys | size))
+        report(records, n_words, options)
+
+
+def report(records: list[Record], n_words: int, options: argparse.Namespace) -> None:
+    """Write what there is."""
+    tests, short = ([r for r in records if r["phase"] == phase] for phase in ("test", "times"))
+    parts: list[Any] = [
         f"{n_words:,} words; {options.tokens:,} tokens of training, {options.tune_tokens:,} for "
-        f"trials; Transformer of {options.layers} layers, dimension {options.dim}, contexts of "
-        f"{options.length}, batches of {options.batch_size}; {options.threads} thread(s). "
-        f"Perplexities; medians of ms a batch, of {options.test_batch_size} contexts in tests."
+        f"trials, {options.test_tokens:,} of each text for tests; Transformer of {options.layers} "
+        f"layers, dimension {options.dim}, contexts of {options.length}, batches of "
+        f"{options.batch_size}; {options.threads} thread(s). Perplexities.",
+        means(tests, ["head", "setting", "rate"], ERRORS, TEXTS),
+    ]
+    if short:
+        parts += [
+            "## Times and memory",
+            f"Of runs of {options.timed_tokens:,} tokens; medians of ms a batch, of "
+            f"{options.test_batch_size} contexts in tests. Flat is a softmax over all words.",
+            means(short, ["head", "setting"], TIMES),
+        ]
+    loaded = (
+        "Times here are not to be compared: a machine may do other work meanwhile. "
+        "A trial has no figures of tests, a run for times no perplexities that mean anything."
     )
-    for keys in missing(records, wanted(records, options), options.minutes):
-        tokens = options.tune_tokens if keys["phase"] == "tune" else options.tokens
-        spec = shared | keys | {"tokens": tokens, "store": str(options.store)}
-        records.append(keys | in_process(spec))
-        tests = [record for record in records if record["phase"] == "test"]
-        write(
-            "transformer_heads", "Output layers of a Transformer", head,
-            means(tests, ["head", "setting", "rate"], FIGURES, ["novels", "Bible"]),
-            "## All runs", all_runs(records, [*KEYS, *FIGURES]), suffix=options.suffix,
-        )  # fmt: skip
+    every = all_runs(records, [*KEYS, *ERRORS, *TIMES, "fit s"])
+    write("transformer_heads", "Output layers of a Transformer", *parts, "## All runs", loaded,
+          every, suffix=options.suffix)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import pickle
 import signal
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,6 +227,21 @@ def test_a_metric_of_ones_own():
         auto(metric="accuracy").fit(X, y)
 
 
+@pytest.mark.parametrize("value", ["much", float("nan"), None])
+def test_a_metric_must_be_a_number(value):
+    with pytest.raises(ValueError, match="metric must return a number"):
+        auto(metric=lambda *_: value, max_trees=1).fit(*case(n_rows=100))
+
+
+def test_budgets_of_other_models_are_checked(fitted):
+    clf, _, _ = fitted
+    for name in ("max_us", "max_bytes"):
+        with pytest.raises(ValueError, match=f"{name} must be above 0, got -1"):
+            clf.at(**{name: -1})
+        with pytest.raises(ValueError, match=rf"no model keeps {name}=1e-09: the nearest"):
+            clf.at(**{name: 1e-9})
+
+
 def test_files_and_pickles_give_it_back(fitted, tmp_path):
     clf, X, _ = fitted
     clf.save(tmp_path / "model", trainable=True)
@@ -353,7 +369,8 @@ def test_limits_are_rounded_up():
     assert search._up(123.4) == 130.0
 
 
-def test_a_last_fit_that_is_cut_short_leaves_a_model_of_all_rows(monkeypatch):
+def cut_short(monkeypatch):
+    """Return a fit whose last fit of a forest is ended at once."""
     X, y = case()
     more = contenders.Trainer._more
 
@@ -366,6 +383,63 @@ def test_a_last_fit_that_is_cut_short_leaves_a_model_of_all_rows(monkeypatch):
     monkeypatch.setattr(search, "_SURE", -100.0)  # so that a forest is chosen if it is the best
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = auto().fit(X, y)
+        return auto().fit(X, y)
+
+
+def test_a_last_fit_that_is_cut_short_leaves_a_model_of_all_rows(monkeypatch):
+    monkeypatch.setattr(search, "FEWER_ROWS", 0.0)  # no other one may take its place
+    clf = cut_short(monkeypatch)
     assert clf.frontier_.chosen.all_rows
     assert clf.frontier_.chosen.source != "forest"
+
+
+def test_a_forest_may_have_some_trees_of_fewer_rows(monkeypatch):
+    monkeypatch.setattr(search, "FEWER_ROWS", 1.0)
+    clf = cut_short(monkeypatch)
+    assert clf.frontier_.chosen.source == "forest"
+    assert not clf.frontier_.chosen.all_rows
+    trees = clf._searched["forest"][0].estimators_
+    assert len(trees) == clf.at().n_trees == 2
+    assert_same_tree(trees[0].tree_, clf._searched["tree"][1].tree_)
+
+
+def test_trees_that_are_there_when_time_is_up_are_a_forest(monkeypatch):
+    X, y = case()
+    more = contenders.Trainer._more
+
+    def slow(self, data, begin, end, first):
+        if begin >= 2:
+            deadlines[-1].fired = True
+            raise KeyboardInterrupt
+        return more(self, data, begin, end, first)
+
+    class Quiet(Deadline):
+        def __init__(self, seconds):
+            super().__init__(float("inf"))
+            deadlines.append(self)
+
+    deadlines = []
+    monkeypatch.setattr(search, "Deadline", Quiet)
+    monkeypatch.setattr(contenders.Trainer, "_more", slow)
+    clf = auto(max_trees=8).fit(X, y)
+    assert max(p.variant.n_trees for p in clf.frontier_) == 3
+
+
+def test_the_front_has_all_rows_where_time_is_left():
+    X, y = case("csr")
+    clf = auto(max_fit_seconds=300.0, max_bytes=1e9).fit(X, y)
+    assert all(p.all_rows for p in clf.frontier_.front())
+    for p in clf.frontier_.front():
+        assert clf.at(max_bytes=p.bytes).file_bytes <= p.bytes
+
+
+def test_other_budgets_also_prefer_the_default_to_noise(fitted):
+    clf, _, _ = fitted
+    default = next(p for p in clf.frontier_ if (p.source, p.variant) == search.DEFAULT)
+    noise = replace(default, source="flat", error=default.error, bytes=default.bytes + 1)
+    assert search.preferred([noise, default], set(), lambda p: p.error) == default
+    better = replace(noise, error=0.5 * default.error)
+    assert search.preferred([default, better], set(), lambda p: p.error) == default
+    sure = {(better.source, better.variant)}
+    assert search.preferred([default, better], sure, lambda p: p.error) == better
+    assert search.expected(default) < default.error

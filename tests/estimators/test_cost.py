@@ -45,6 +45,24 @@ def test_budgets_bound_the_seconds_and_not_the_probes():
     assert estimate_cost(X, y, model, probe_seconds=0.1).seconds == 0.001
 
 
+def test_bad_input_is_told():
+    X, y = problem(n_rows=60)
+    for rows, labels in ((X, y[:-1]), (X, y[:, None]), (X[:0], y[:0])):
+        with pytest.raises(ValueError, match="one label a sample"):
+            estimate_cost(rows, labels, quick())
+    with pytest.raises(ValueError, match="probe_seconds must be above 0"):
+        estimate_cost(X, y, quick(), probe_seconds=0)
+
+
+@pytest.mark.parametrize("n_rounds", [1, 4])
+def test_seconds_of_a_round_grow_and_rounds_are_those_of_the_last_fits(n_rounds):
+    probes = [Probe(n, n / 100 * n_rounds, None, None, n_rounds) for n in (100, 200, 400)]
+    assert cost._seconds(probes, 1600, True, True) == pytest.approx(16.0 * n_rounds)
+    assert cost._seconds(probes, 400, True, True) == probes[-1].seconds
+    sparse = cost._seconds(probes, 1600, False, True)
+    assert 4.0 * n_rounds < sparse < 16.0 * n_rounds
+
+
 def test_texts_can_be_probed():
     X = [f"word{i % 7} word{i % 3} word{i % 11}" for i in range(600)]
     y = np.array([i % 7 for i in range(600)])

@@ -16,6 +16,7 @@ from thinleaf import (
     ModelFileError,
     OnlineOneVsAllClassifier,
     RecallTreeClassifier,
+    SoftmaxTreeClassifier,
     load,
     load_estimator,
 )
@@ -603,3 +604,35 @@ def test_trees_of_version_0_1_go_on_learning(system, kind):
     np.testing.assert_array_equal(clf.predict(rows), deployed.predict(rows))
     clf.partial_fit(rows, np.arange(200) % 12)
     assert clf.predict(rows).shape == (200,)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_tao_starts_from_the_routers_of_an_online_tree(sparse, tmp_path):
+    rng = np.random.default_rng(0)
+    centres = 4.0 * rng.normal(size=(12, 6))
+    y = rng.integers(0, 12, 1500)
+    X = (centres[y] + rng.normal(size=(1500, 6))).astype(np.float32)
+    X = sp.csr_matrix(X) if sparse else X
+    online = RecallTreeClassifier(
+        4, bound_multiplier=0.0, n_passes=3, beam=1, random_state=0
+    ).partial_fit(X, y)
+    routers = online.router_tree()
+    assert routers.n_leaves > 2
+    tree = SoftmaxTreeClassifier(init=routers, max_sweeps=2, random_state=0).fit(X, y)
+    assert tree.tree_.n_leaves <= routers.n_leaves
+    assert tree.score(X, y) > 0.9
+    again = SoftmaxTreeClassifier(init=routers, max_sweeps=2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), tree.predict_proba(X))
+    tree.save(tmp_path / "tree.thinleaf", trainable=True)
+    loaded = load_estimator(tmp_path / "tree.thinleaf")
+    assert loaded.init == "auto"
+    np.testing.assert_array_equal(loaded.predict(X), tree.predict(X))
+
+
+def test_a_tree_to_start_from_must_fit():
+    X, y = np.eye(4, dtype=np.float32), np.arange(4)
+    routers = RecallTreeClassifier(beam=1).partial_fit(X, y).router_tree()
+    with pytest.raises(ValueError, match="has 4 features, X has 3"):
+        SoftmaxTreeClassifier(init=routers).fit(X[:, :3], y)
+    with pytest.raises(ValueError, match="leave depth None"):
+        SoftmaxTreeClassifier(2, init=routers).fit(X, y)

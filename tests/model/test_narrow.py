@@ -85,6 +85,17 @@ def test_a_narrow_tree_is_quantised_with_its_routers(weights):
         quantize(small, "int8")
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_narrow_tree_is_thinned_as_a_wide_one(seed):
+    wide, narrow = both_ways(wide_tree(seed), "float32")
+    again = narrow.thinned(0.3)
+    again.check()
+    assert is_narrow(again.packed)
+    assert again.packed.entry.size < narrow.packed.entry.size
+    for name, array in wide.thinned(0.3).packed.arrays().items():
+        np.testing.assert_array_equal(getattr(widened(again.packed), name), array, name)
+
+
 def test_large_trees_are_packed_narrow_and_small_ones_are_not():
     rng = np.random.default_rng(0)
     small = rich_tree(rng)

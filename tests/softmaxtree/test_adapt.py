@@ -215,6 +215,10 @@ def test_a_flat_leaf_is_tried_where_it_is_cheap(kind, monkeypatch):
     assert flat_is_affordable(data.X, 6)
     monkeypatch.setattr(adapt, "SPARSE_WORK", 1.0)
     monkeypatch.setattr(adapt, "DENSE_WORK", 1.0)
+    if kind == "sparse":  # of few classes, a leaf is no more work than those of a tree
+        assert flat_is_affordable(data.X, 6)
+        assert not flat_is_affordable(data.X, 601)
+    monkeypatch.setattr(adapt, "_MOST_SPARSE_WORK", 1.0)
     assert not flat_is_affordable(data.X, 6)
 
 

@@ -14,7 +14,13 @@ from tests import reference
 from tests.strategies import FORMATS, as_rows, blobs, dense_of
 from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.model.routing import leaf_of_rows, reach_of_assignment, route
-from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, merge_order
+from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.softmaxtree.growth.initial_tree import (
+    Init,
+    from_routers,
+    initial_tree,
+    merge_order,
+)
 from thinleaf.softmaxtree.tao import TrainingData
 from thinleaf.softmaxtree.tao.units import feature_spread
 
@@ -304,7 +310,7 @@ def test_merging_clusters_without_mass():
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_very_many_classes_are_halved_by_a_sample(kind, monkeypatch):
-    monkeypatch.setattr("thinleaf.softmaxtree.growth.initial_tree._MANY_POINTS", 20)
+    monkeypatch.setattr("thinleaf.softmaxtree.growth.halving._MANY_POINTS", 20)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(100), 2)
     X = rng.random((200, 12)) * 0.1
@@ -360,3 +366,24 @@ def test_a_node_of_one_class_is_not_split(init):
 def test_sparse_rows_have_no_such_splits(init):
     with pytest.raises(ValueError, match="dense rows"):
         initial_tree(blobs(0, kind="csr"), 2, init, seed())
+
+
+def test_given_routers_lead_rows_as_before_and_small_nodes_are_leaves():
+    x = np.arange(40, dtype=np.float32)[:, None]
+    y = np.arange(40, dtype=np.int32) // 10
+
+    def over(threshold: float) -> Router:
+        return Router(np.zeros(1, np.int32), np.ones(1, np.float32), -threshold)
+
+    leaf = (-1, -1)
+    children = [(1, 2), (3, 4), (5, 6), leaf, leaf, leaf, (7, 8), leaf, leaf]
+    thresholds = {0: 9.5, 1: 4.5, 2: -1.0, 6: 19.5}
+    nodes = [
+        over(thresholds[node]) if node in thresholds else Leaf.constant(0) for node in range(9)
+    ]
+    given = Tree.build(np.array(children), nodes, n_features=1, n_classes=4)
+    start = from_routers(given, TrainingData(x, y, np.ones(40), 4), 20)
+    # the left half of ten rows is a leaf; the node that sends all rows to one side is gone
+    assert start.tree.n_leaves == 3
+    _, first = np.unique(start.assignment, return_index=True)
+    assert sorted(first) == [0, 10, 20]

@@ -139,7 +139,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
 "class_clusters", "row_clusters", "balanced_clusters"}
         How the initial tree and replacements start; see :class:`SoftmaxTreeClassifier`. With
         ``"auto"``, dense input of up to 64 features also has a trial that starts from splits by one
-        feature, and whose routers may be such splits; held-out rows decide.
+        feature, and whose routers may be such splits; and once it has grown, one that starts as a
+        decision tree, if that is not far behind. Held-out rows decide.
     hierarchy : mapping, optional
         From labels to the groups that they belong to, the largest first: a sequence of names, or
         one text with "/" between them, such as ``{"cat": "animal/mammal"}``. The initial tree then
@@ -501,7 +502,8 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
         if recipe.depth == 0:
             depth = _SPARSE_SHALLOW if self.sparse_input_ else _DENSE_SHALLOW
             return replace(recipe, depth=depth, n_sweeps=2, trust=Trust()), None
-        return (recipe, None) if len(self.history_) < 2 else (None, recipe.kind)
+        shallow = len(self.history_) < 2 and not recipe.kind.deep
+        return (recipe, None) if shallow else (None, recipe.kind)
 
     def _settings_of(self, data: TrainingData, kind: LeafKind, leaf_limits: IndexArray) -> Settings:
         """Return settings for leaves of a kind; what the user gave is in the units of the input."""
@@ -531,6 +533,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             spread=feature_spread(data.X) if local else None,
             solve_leaf=solve_hinge if margins else solve_softmax,
             solve_router=router_solver,
+            warm_leaves=not margins,
         )
 
     def _settings_for_update(self, data: TrainingData) -> tuple[Settings, float]:

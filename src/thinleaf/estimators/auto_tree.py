@@ -20,7 +20,14 @@ from thinleaf.arrays.rows import as_matrix
 from thinleaf.estimators._auto.contenders import Trainer
 from thinleaf.estimators._auto.deadline import Clock
 from thinleaf.estimators._auto.judge import Deployment, Judge, Metric, check_metric
-from thinleaf.estimators._auto.search import SLACK, Budget, BudgetError, Search
+from thinleaf.estimators._auto.search import (
+    SLACK,
+    Budget,
+    BudgetError,
+    Search,
+    expected,
+    preferred,
+)
 from thinleaf.estimators._auto.words import why
 from thinleaf.estimators._base.classifier import SparseInputClassifier
 from thinleaf.estimators._base.seeds import seed_sequence
@@ -213,6 +220,7 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         self._trained_with = training_summary(self)
         search.run()
         chosen, estimator = search.choose()
+        search.complete()
         self._keep(search, chosen, estimator)
         timed = self.max_us is not None or self.max_fit_seconds is not None
         self.decided_by_time_: dict[str, Any] | None = None
@@ -260,13 +268,10 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         self.estimator_ = estimator
         self._variant = chosen.variant
         self.sparse_input_ = estimator.sparse_input_
-        points = tuple(
-            replace(p, all_rows=search.contenders[p.source].has_all_rows(p.variant.n_trees))
-            for p in search.points.values()
-        )
-        self.frontier_ = Frontier(points, chosen, self._metric_name())
+        self.frontier_ = Frontier(search.measured(), chosen, self._metric_name())
+        self._sure = search.sure()
         self._searched = {
-            name: (found.judged, found.final) for name, found in search.contenders.items()
+            name: (search.judged(found), found.final) for name, found in search.contenders.items()
         }
         self.model_ = self._named(chosen.variant.of(estimator._frozen_form()))
 
@@ -311,7 +316,14 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         check_is_fitted(self)
         if not getattr(self, "_searched", None):
             raise ValueError("a model file holds the chosen model alone: fit again for others")
-        for point in self.frontier_.within(max_us, max_bytes, SLACK):
+        given = {"max_us": max_us, "max_bytes": max_bytes}
+        for name, limit in given.items():
+            if limit is not None and not limit > 0:
+                raise ValueError(f"{name} must be above 0, got {limit!r}")
+        kept = self.frontier_.within(max_us, max_bytes, SLACK)
+        while kept:
+            point = preferred(kept, self._sure, expected)
+            kept.remove(point)
             judged, final = self._searched[point.source]
             found = judged
             if final is not None and final._frozen_form().n_trees >= point.variant.n_trees:
@@ -320,9 +332,10 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
             if max_bytes is None or model.file_bytes <= max_bytes:
                 return model
         near = self.frontier_.nearest(max_us, max_bytes)
+        limits = [f"{name}={limit:g}" for name, limit in given.items() if limit is not None]
         raise BudgetError(
-            f"no model keeps max_us={max_us} and max_bytes={max_bytes}: the nearest is {near.name} "
-            f"with {near.us:.3g} µs and {near.bytes:,} bytes"
+            f"no model keeps {' and '.join(limits)}: the nearest is {near.name} with {near.us:.3g} "
+            f"µs, of which {SLACK:g} times as many must keep it, and {near.bytes:,} bytes"
         )
 
     def _probe(self) -> _Probe:

@@ -18,14 +18,23 @@ from sklearn.base import clone
 from thinleaf._dtypes import AnyArray
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.model.latency import Stopwatch, compiled_so_far
-from thinleaf.softmaxtree.growth.adapt import SPARSE_WORK, flat_is_affordable, usual_depth
+from thinleaf.softmaxtree.growth.adapt import (
+    flat_is_affordable,
+    sparse_flat_is_affordable,
+    usual_depth,
+)
 
 _FIRST_ROWS = 500
 _MORE = 3.0
 """How many times more rows the next probe has."""
 
-_POWERS = (0.8, 1.5)
-"""How seconds may grow with rows."""
+_ALL_CLASSES, _MORE_CLASSES = (0.5, 1.0), (1.0, 1.5)
+"""How seconds of a round of growth may grow with rows that are dense: where samples have all
+classes, and where more rows have more classes."""
+
+_SPARSE_POWER = 0.5
+"""The same of sparse rows and texts, of which large sets have a bounded sample to look for how to
+train: the mean of this and of what is seen, which is at most one."""
 
 _BYTES_POWERS = {True: (0.0, 1.1), False: (0.9, 1.1)}
 """The same of bytes, of dense and of other rows: more of these have more features."""
@@ -36,8 +45,8 @@ _AUTO_TIMES = 5.0
 _MANY_ROWS = 50
 """Of a class: then some of them will do."""
 
-_TERMS = 15
-"""Of a text, about."""
+_TERMS, _FEATURES = 15, 100_000
+"""Of a text and of many, about."""
 
 _STATM = Path("/proc/self/statm")
 _UNLIMITED = ("max_us", "max_bytes", "max_fit_seconds")
@@ -55,12 +64,15 @@ class Probe:
         Most memory of the process in it; None where that cannot be seen.
     model_bytes : int or None
         Of the model file; None if it cannot be saved.
+    n_rounds : int
+        Of growth.
     """
 
     n_rows: int
     seconds: float
     peak_bytes: int | None
     model_bytes: int | None
+    n_rounds: int = 1
 
 
 @dataclass(frozen=True)
@@ -133,6 +145,13 @@ def estimate_cost(
     """
     model = AdaptiveSoftmaxTreeClassifier() if model is None else model
     labels = np.asarray(y)
+    if labels.ndim != 1 or labels.size != _n_samples(X) or labels.size == 0:
+        raise ValueError(
+            f"there must be one label a sample: there are {_n_samples(X)} samples, but y has shape "
+            f"{labels.shape}"
+        )
+    if not probe_seconds > 0:
+        raise ValueError(f"probe_seconds must be above 0, got {probe_seconds!r}")
     known = model.get_params(deep=False)
     limit = known.get("max_fit_seconds")
     inner = model.get_params(deep=True)
@@ -142,14 +161,16 @@ def estimate_cost(
     times = _AUTO_TIMES if _is_auto(fresh) else 1.0
     fresh = _at_scale(fresh, X, labels)
     probes = _probes(fresh, X, labels, None, probe_seconds, random_state)
-    seconds = times * _seconds(probes, labels.size)
+    dense = isinstance(X, np.ndarray) and X.ndim == 2
+    every = _in_each_sample(labels)
+    seconds = times * _seconds(probes, labels.size, dense, every)
     if limit is not None:
         seconds = min(seconds, float(limit))
     return CostEstimate(
         labels.size,
         seconds,
         _peak(probes, labels.size),
-        _model_bytes(probes, labels.size, isinstance(X, np.ndarray) and X.ndim == 2),
+        _model_bytes(probes, labels.size, dense),
         tuple(probes),
     )
 
@@ -159,7 +180,8 @@ def seconds_of_rows(
 ) -> float:
     """Return the seconds that a fit will take, found out in about so many."""
     model = _at_scale(model, X, y)
-    return _seconds(_probes(model, X, y, weight, probe_seconds, seed), y.size)
+    probes = _probes(model, X, y, weight, probe_seconds, seed)
+    return _seconds(probes, y.size, not hasattr(X, "nnz"), _in_each_sample(y))
 
 
 def _is_auto(model: Any) -> bool:
@@ -201,11 +223,16 @@ def _of_depth(model: Any, n_classes: int) -> Any:
 def _flat_is_tried(X: Any, n_classes: int) -> bool:
     """Return whether all rows allow one flat leaf, as ``flat_is_affordable`` says of rows."""
     if hasattr(X, "nnz"):
-        return bool(X.nnz * float(n_classes) <= SPARSE_WORK)
+        return sparse_flat_is_affordable(X.nnz, X.shape[1], n_classes)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiu":
         return flat_is_affordable(X, n_classes)
-    n_samples = len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
-    return n_samples * _TERMS * float(n_classes) <= SPARSE_WORK
+    return sparse_flat_is_affordable(_n_samples(X) * _TERMS, _FEATURES, n_classes)
+
+
+def _n_samples(X: Any) -> int:
+    if isinstance(X, Mapping):
+        return len(next(iter(X.values()), ()))
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _probes(
@@ -223,7 +250,7 @@ def _probes(
         probe = _probe(model, X, y, weight, some, base)
         probes.append(probe)
         spent += probe.seconds
-        after = spent + _MORE * probe.seconds
+        after = spent + _MORE / 2 * probe.seconds
         if n_rows == y.size or (len(probes) > 2 and after > probe_seconds):
             return probes
         if spent > probe_seconds:
@@ -240,10 +267,15 @@ def _order(y: AnyArray, seed: int) -> AnyArray:
     rng = np.random.default_rng(seed)
     order = rng.permutation(y.size)
     classes, ids = np.unique(y, return_inverse=True)
-    if y.size >= _MANY_ROWS * classes.size:
+    if _in_each_sample(y):
         return order
     rank = rng.permutation(classes.size)
     return order[np.argsort(rank[ids[order]], kind="stable")]
+
+
+def _in_each_sample(y: AnyArray) -> bool:
+    """Return whether samples of rows have all classes."""
+    return bool(y.size >= _MANY_ROWS * np.unique(y).size)
 
 
 def _probe(
@@ -261,7 +293,14 @@ def _probe(
     if hasattr(fitted, "freeze"):
         n_bytes = getattr(fitted.freeze(), "file_bytes", None)
     peak = None if base is None or memory.peak is None else memory.peak
-    return Probe(int(some.size), watch.seconds, peak, n_bytes)
+    return Probe(int(some.size), watch.seconds, peak, n_bytes, _n_rounds(fitted))
+
+
+def _n_rounds(model: Any) -> int:
+    """Return how many rounds of growth a fit had, where it grows."""
+    inner = getattr(model, "model_", model)
+    grows = isinstance(inner, AdaptiveSoftmaxTreeClassifier)
+    return max(len(inner.history_), 1) if grows else 1
 
 
 def _rows(X: Any, some: AnyArray) -> Any:
@@ -277,8 +316,25 @@ def _rows(X: Any, some: AnyArray) -> Any:
     return X[some]
 
 
-def _seconds(probes: Sequence[Probe], n_rows: int) -> float:
-    return _further([(p.n_rows, p.seconds) for p in probes], n_rows, _POWERS)
+def _seconds(probes: Sequence[Probe], n_rows: int, dense: bool, every: bool) -> float:
+    """Return the seconds of a fit: those of a round grow with rows, and rounds are as many as now.
+
+    How many rounds help differs from one sample to the next, so that the last two are averaged.
+    """
+    last = probes[-1]
+    if last.n_rows == n_rows:
+        return last.seconds
+    seen = 1.0
+    if len(probes) > 2:
+        before = probes[-2]
+        times = [max(p.seconds, 1e-9) / p.n_rounds for p in (before, last)]
+        seen = math.log(times[1] / times[0]) / math.log(last.n_rows / before.n_rows)
+    if dense:
+        power = float(np.clip(seen, *(_ALL_CLASSES if every else _MORE_CLASSES)))
+    else:
+        power = (float(np.clip(seen, *_ALL_CLASSES)) + _SPARSE_POWER) / 2
+    rounds = float(np.mean([p.n_rounds for p in probes[-2:]]))
+    return last.seconds * rounds / last.n_rounds * float((n_rows / last.n_rows) ** power)
 
 
 def _model_bytes(probes: Sequence[Probe], n_rows: int, dense: bool) -> int | None:

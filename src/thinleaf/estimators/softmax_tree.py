@@ -28,7 +28,12 @@ from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier
 from thinleaf.execution import Executor, ExecutorChoice, executor_for
 from thinleaf.model.routing import route
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.growth.initial_tree import Init, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.initial_tree import (
+    Init,
+    from_routers,
+    initial_tree,
+    node_seed,
+)
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.objective import Absent
 from thinleaf.softmaxtree.parts.partition import PartRows
@@ -57,13 +62,15 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         instead of ``depth`` and ``leaf_classes``. Its parameters are not: training starts afresh,
         with an ``init`` other than ``"class_clusters"`` and ``"row_clusters"``.
     init : {"auto", "random", "random_median", "pca_median", "axis_splits", "random_axis_splits", \
-"class_clusters", "row_clusters", "balanced_clusters"}
+"class_clusters", "row_clusters", "balanced_clusters"} or Tree
         The initial tree: random hyperplanes; splits at the median along a random or the first
         principal direction; dense input split, as decision trees do, by the feature, or the best of
         a random half of them, that tells most of the classes; paper 001's greedy merging of k-means
         clusters of class means or of rows; or classes halved from the root down by spherical
         2-means. ``"auto"`` is ``"pca_median"`` for dense and ``"balanced_clusters"`` for sparse
-        input.
+        input. A tree gives its routers, such as
+        :meth:`~thinleaf.RecallTreeClassifier.router_tree` of an online tree; nodes that fewer than
+        100 rows reach become leaves. Model files do not hold it.
     hierarchy : mapping, optional
         From labels to the groups that they belong to, the largest first: a sequence of names, or
         one text with "/" between them, such as ``{"cat": "animal/mammal"}``. The initial tree then
@@ -170,6 +177,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         "depth": [Interval(Integral, 0, 24, closed="both"), None],
         "leaf_classes": [Interval(Integral, 1, None, closed="left"), None],
         "structure": [Tree, None],
+        "init": [*BaseTaoClassifier._parameter_constraints["init"], Tree],
         "max_sweeps": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
     }
@@ -180,7 +188,7 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         leaf_classes: int | None = None,
         *,
         structure: Tree | None = None,
-        init: Init | Literal["auto"] = "auto",
+        init: Init | Tree | Literal["auto"] = "auto",
         hierarchy: Mapping[Any, Any] | None = None,
         max_sweeps: int = 30,
         router_l1: float = 0.01,
@@ -262,15 +270,19 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
         super()._check_combinations()
         if self.structure is not None and (self.depth is not None or self.leaf_classes is not None):
             raise ValueError("structure says depth and leaf_classes: leave them None")
+        if isinstance(self.init, Tree):
+            given = [name for name in ("depth", "structure", "hierarchy") if getattr(self, name)]
+            if given:
+                raise ValueError(f"the tree of init says the structure: leave {given[0]} None")
 
     # -- part by part ------------------------------------------------------------------------------
 
     def _check_in_parts(self) -> None:
         super()._check_in_parts()
-        if self.structure is not None or self.warm_start:
+        if self.structure is not None or self.warm_start or isinstance(self.init, Tree):
             raise ValueError(
-                "structure and warm_start are for rows that are trained on together: these take "
-                "more than max_memory allows"
+                "structure, warm_start and a tree as init are for rows that are trained on "
+                "together: these take more than max_memory allows"
             )
 
     def _top_settings(self, data: TrainingData, leaf_limits: IndexArray) -> Settings:
@@ -327,7 +339,10 @@ class SoftmaxTreeClassifier(BaseTaoClassifier):
     ) -> TaoResult:
         tree, assignment = previous, None
         if tree is None:
-            start = initial_tree(data, self._shape(data), self._init(data), seed)
+            if isinstance(self.init, Tree):
+                start = from_routers(self.init, data, _ROWS_PER_LEAF)
+            else:
+                start = initial_tree(data, self._shape(data), self._init(data), seed)
             tree, assignment = start.tree, start.assignment
         bar = SweepBar(type(self).__name__, self.max_sweeps) if self.verbose else None
         result = optimise(

@@ -56,5 +56,5 @@ def plot_agreement(report: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     lowest = min([*recall, *(text["agreement"] for text in texts)], default=0.0)
     ax.set(ylabel="share of states", ylim=(max(0.0, lowest - 0.1), 1.0))
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.legend(frameon=False, loc="lower left")
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
     return tidy(ax)

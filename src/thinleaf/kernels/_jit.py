@@ -16,7 +16,10 @@ decorator        floating point                  called by
 `inlined`        as in the kernel that calls it  becomes part of that kernel
 ================ =============================== =================================================
 
-Sums in any order let inner loops use vector instructions; NaN and infinity keep their meaning.
+Sums in any order let inner loops use vector instructions; NaN and infinity keep their meaning. A
+loop that sums so must not store as well: the compiler would ask at run time whether arrays are near
+each other in memory, and sum one by one if so, with other bits (``tests/kernels`` looks for such
+loops).
 
 What compiling costs, from the most to the least: a kernel that calls kernels is optimised again
 with all that they call, at every level; an ``overload`` with ``inline="always"`` is compiled alone,

@@ -90,6 +90,7 @@ def softmax_row(scores: ParamArray, out: ParamArray) -> float:
     total = np.float32(0.0)
     for c in range(scores.size):
         out[c] = exp32(scores[c] - top)
+    for c in range(scores.size):
         total += out[c]
     inverse = np.float32(1.0) / total
     for c in range(scores.size):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from thinleaf._dtypes import PARAM
+from thinleaf.model.narrow import is_narrow, narrowed, widened, with_half_routers
 from thinleaf.model.packing import PackedTree
 from thinleaf.model.quantization import class_of_weights, without_zeros
 
@@ -22,6 +23,13 @@ def thinned(packed: PackedTree, share: float) -> PackedTree:
         raise ValueError(f"the weights are {packed.weights} already: start from float32 ones")
     if share == 0.0 or packed.entry.size == 0:
         return packed
+    if is_narrow(packed):
+        out = narrowed(_thinned(widened(packed), share))
+        return with_half_routers(out) if packed.router_val.dtype == np.float16 else out
+    return _thinned(packed, share)
+
+
+def _thinned(packed: PackedTree, share: float) -> PackedTree:
     at_entry = class_of_weights(packed)[1]
     size = np.abs(packed.entry)
     top = np.zeros(packed.class_ids.size, dtype=PARAM)

@@ -76,3 +76,20 @@ def test_what_does_not_fit_is_refused(head):
         agreement_report(head, {"a": np.zeros((0, DIM))})
     with pytest.raises(ValueError, match="that followed"):
         agreement_report(head, {"a": (states(3), np.zeros(2))})
+    for wrong in (-2, N_CLASSES):
+        with pytest.raises(ValueError, match="must be from -1 to"):
+            agreement_report(head, {"a": (states(3), np.array([0, wrong, 1]))})
+    with pytest.raises(KeyError):
+        agreement_report(head, {"a": states(3)}, timed=False)["b"]
+
+
+def test_places_that_nothing_followed_do_not_count(head):
+    test, followed = states(60, seed=5), np.arange(60)
+    followed[::3] = -1
+    known = followed >= 0
+    found = agreement_report(head, {"a": (test, followed)}, timed=False)["a"]
+    alone = agreement_report(head, {"a": (test[known], followed[known])}, timed=False)["a"]
+    for name in ("perplexity", "full_perplexity", "coverage"):
+        assert getattr(found, name) == pytest.approx(getattr(alone, name), rel=1e-6)
+    none = agreement_report(head, {"a": (test, np.full(60, -1))}, timed=False)["a"]
+    assert none.perplexity is none.full_perplexity is none.coverage is None

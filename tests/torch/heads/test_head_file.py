@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 
+from tests.data.heads.make import HERE, golden_layer, golden_states
 from tests.torch.heads.cases import layer, states
 from thinleaf import ModelFileError
 from thinleaf.arrays.files import read_arrays, write_arrays
@@ -34,6 +38,8 @@ def test_a_head_belongs_to_its_layer(head, tmp_path):
         other.weight[0, 0] += 1.0
     with pytest.raises(ValueError, match="belongs to another layer"):
         TreeHead.load(tmp_path / "head", other)
+    with pytest.raises(TypeError, match=r"must be nn\.Linear, is Embedding"):
+        TreeHead.load(tmp_path / "head", torch.nn.Embedding(3, 4))
 
 
 def changed(name, change):
@@ -89,3 +95,38 @@ def test_a_cut_file_is_refused(head, tmp_path):
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(ModelFileError):
         TreeHead.load(path, layer(bias=True))
+
+
+# -- old files stay good ---------------------------------------------------------------------------
+
+GOLDEN = json.loads((HERE / "expected.json").read_text("utf-8"))
+
+
+def test_golden_files_are_all_there():
+    assert {path.stem for path in HERE.glob("*.thinleaf")} == GOLDEN.keys()
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_files(name, tmp_path):
+    linear, few = golden_layer().requires_grad_(False), golden_states(40, 11)
+    expected = GOLDEN[name]
+    head = TreeHead.load(HERE / f"{name}.thinleaf", linear)
+    assert head.leaves_of(few).tolist() == expected["leaf"]
+    kept = head.sparse(few)
+    ptr = kept.ptr.tolist()
+    lists = [kept.classes[a:b].tolist() for a, b in pairwise(ptr)]
+    assert lists == expected["kept"]
+    if name == "exact":
+        assert head.exact
+        assert expected["best"] == [int(linear(state).argmax()) for state in few]
+    if name == "int8":  # they answered by 8 bits alone, now as rows of single precision do
+        best = [own[int(linear(x)[own].argmax())] for own, x in zip(lists, few, strict=True)]
+        assert head.predict(few).tolist() == best
+    else:
+        assert head.predict(few).tolist() == expected["best"]
+    head.save(tmp_path / "again")
+    written, golden = read_arrays(tmp_path / "again"), read_arrays(HERE / f"{name}.thinleaf")
+    assert written[1] == golden[1]
+    for key, array in written[0].items():
+        np.testing.assert_array_equal(array, golden[0][key], key, strict=True)
+    assert golden[0].keys() - written[0].keys() <= {"exact.rotation"}  # bounds need none any more

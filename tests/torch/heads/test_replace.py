@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from tests.torch.heads.cases import DIM, N_CLASSES, layer, states
-from thinleaf.torch import replace_head
+from thinleaf.torch import full_answers, replace_head
 
 
 class Network(nn.Module):
@@ -133,3 +136,38 @@ def test_a_layer_in_half_precision_keeps_its_own_rows():
     assert head.rows.numel() == 0
     logits = head(states(4).to(torch.bfloat16))
     assert logits.dtype == torch.bfloat16
+
+
+def test_a_head_can_be_made_anew():
+    network = Network()
+    weight, given = network.output.weight, torch.randn(300, DIM)
+    replace_head(network, given, size=20)
+    again = replace_head(network, [{"x": torch.randn(8, 5)} for _ in range(30)], size=30)
+    assert network.output is again
+    assert again.weight is weight
+    assert again.sets.sizes.tolist() == [30] * again.n_leaves
+
+
+def test_a_classifier_is_run_on_pairs_of_inputs_and_labels():
+    network = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 60))
+    data = TensorDataset(torch.randn(400, 5), torch.randint(60, (400,)))
+    full = copy.deepcopy(network)
+    head = replace_head(network, DataLoader(data, batch_size=50), size=10, exact=True)
+    assert network[2] is head
+    X = torch.randn(30, 5)
+    assert torch.equal(network(X).argmax(dim=1), full(X).argmax(dim=1))
+
+
+def test_a_layer_must_be_finite_and_answers_its_own():
+    linear, given = layer(), states(100)
+    answers = full_answers(given.numpy(), linear.weight.detach(), None)
+    with pytest.raises(ValueError, match="of another layer"):
+        replace_head(nn.Linear(DIM, 33), given, answers=answers)
+    with torch.no_grad():
+        linear.weight[3, 4] = torch.nan
+    with pytest.raises(ValueError, match="weights of the output layer must be finite"):
+        replace_head(linear, given)
+    with pytest.raises(ValueError, match="of float32, float16 or bfloat16"):
+        replace_head(layer().double(), given)
+    with pytest.raises(TypeError, match="must be a Module, is str"):
+        replace_head("network", given)

@@ -157,3 +157,25 @@ def test_leaves_partition_the_states(head):
     leaves = head.leaves_of(states(200)).reshape(200, -1)
     assert leaves.shape[1] == head.n_paths
     assert np.isin(leaves.numpy(), np.arange(head.n_leaves)).all()
+
+
+@pytest.mark.parametrize("rows", [None, "float16", "int8"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_head_that_is_converted_is_one_of_the_converted_layer(rows, dtype):
+    """Routers stay in single precision; rows and bounds are those of the weights as they are."""
+    head = replace_head(layer(bias=True), states(1500), size=40, rows=rows)
+    few = states(20, seed=8)
+    leaves = head.leaves_of(few)
+    head.to(dtype)
+    assert head.router_weight.dtype == torch.float32
+    assert torch.equal(head.leaves_of(few), leaves)
+    assert head.row_kind == (rows or str(dtype).removeprefix("torch."))
+    narrow = layer(bias=True, dtype=dtype)
+    again = TreeHead(narrow.weight, narrow.bias, head.routers, head.sets, rows=rows)
+    given = few.to(dtype)
+    for exact in (False, True):
+        head.exact = again.exact = exact
+        assert torch.equal(head(given), again(given))
+        assert torch.equal(head.predict(given), again.predict(given))
+    best = torch.stack([narrow(state).argmax() for state in given])
+    assert torch.equal(head.predict(given), best)

@@ -48,6 +48,9 @@ _RUNG = 0.25
 """Share of the rows that others than the default tree are trained on at first."""
 
 _LEAST_RUNG = 2000
+_LIKE_IT = 0.3
+"""What a tree takes beside the default one if it need not look for how to train."""
+
 _FEW = 0.03
 
 
@@ -133,6 +136,7 @@ class Trainer:
         self._watch = Watch()
         self._trees: list[AdaptiveSoftmaxTreeClassifier] = []
         self._last: list[AdaptiveSoftmaxTreeClassifier] = []
+        self._wave_seconds = 0.0
         self._tree: Contender
 
     # -- trees -------------------------------------------------------------------------------------
@@ -287,23 +291,46 @@ class Trainer:
     def forest(self, n_trees: int) -> Contender:
         """Return a forest of so many trees; those that are there are kept."""
         began, n_before = self.clock.elapsed, len(self._trees)
-        self._trees += self._more(self.part, n_before, n_trees - 1, self._tree.judged)
+        self._add(self._trees, self.part, n_trees - 1, self._tree.judged)
         n_new = len(self._trees) - n_before
-        seconds = (self.clock.elapsed - began) / self.waves(n_new)
-        judged = self._forest_of([self._tree.judged, *self._trees])
+        self._wave_seconds = (self.clock.elapsed - began) / self.waves(n_new)
+        return self._forest(n_trees)
 
-        def build(n: int) -> Any:
-            step = self.workers
-            while len(self._last) < n - 1:
-                done = len(self._last)
-                self._last += self._more(self.data, done, min(done + step, n - 1), self._tree.final)
-            return self.done()
+    def forest_so_far(self) -> Contender | None:
+        """Return the forest of all trees that are there; None if there is none."""
+        return self._forest(1 + len(self._trees)) if self._trees else None
 
-        return Contender("forest", judged, None, build, seconds / (1 - JUDGES), self.clock.elapsed)
+    def _forest(self, n_trees: int) -> Contender:
+        judged = self._forest_of([self._tree.judged, *self._trees[: n_trees - 1]])
+        seconds = self._wave_seconds / (1 - JUDGES)
+        return Contender("forest", judged, None, self._last_forest, seconds, self.clock.elapsed)
+
+    def _last_forest(self, n_trees: int) -> SoftmaxForestClassifier:
+        self._add(self._last, self.data, n_trees - 1, self._tree.final)
+        return self.done()
 
     def done(self) -> SoftmaxForestClassifier:
         """Return the forest of the trees that are fitted to all rows so far."""
         return self._forest_of([self._tree.final, *self._last])
+
+    def mixed(self, n_trees: int, n_last: int | None = None) -> SoftmaxForestClassifier:
+        """Return a forest whose first trees are fitted to all rows, as far as these are there.
+
+        Parameters
+        ----------
+        n_trees : int
+        n_last : int, optional
+            Trees of all rows at the most.
+        """
+        last = [self._tree.final, *self._last][:n_last]
+        return self._forest_of([*last, *self._trees[len(last) - 1 :]][:n_trees])
+
+    def known_wave_seconds(self) -> float:
+        """Return what the threads take for a tree each, as far as is known."""
+        if self._trees:
+            return self._wave_seconds
+        known = self._tree.judged._like_this()[0] is not None
+        return max((_LIKE_IT if known else 1.0) * self._tree_seconds, 1e-3)
 
     def waves(self, n_trees: int) -> int:
         """Return how often all threads have a tree to train, for so many trees; at least once."""
@@ -315,8 +342,16 @@ class Trainer:
         with executor_for(self._n_jobs) as executor:
             return executor.n_workers
 
+    def _add(self, trees: list[Any], data: TrainingData, n_trees: int, first: Any) -> None:
+        """Train trees of a forest beside the first one until there are so many, or a few more.
+
+        All threads have one at a time, and what is there stays there when Ctrl-C comes.
+        """
+        while len(trees) < n_trees:
+            begin = len(trees)
+            trees += self._more(data, begin, begin + self.workers, first)
+
     def _more(self, data: TrainingData, begin: int, end: int, first: Any) -> list[Any]:
-        """Return trees of a forest beside the first one."""
         rows = WeightedRows(as_matrix(data.X), data.y, data.weight)
         seeds = tree_seeds(self._seed, end + 1)[1 + begin :]
         forest = SoftmaxForestClassifier()

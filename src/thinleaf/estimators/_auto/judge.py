@@ -40,6 +40,17 @@ def check_metric(metric: Any) -> None:
         )
 
 
+def _number(value: Any) -> float:
+    """Return what a callable says; ``ValueError`` unless that is a number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if np.isnan(number):
+        raise ValueError(f"metric must return a number, the lower the better, got {value!r}")
+    return number
+
+
 @dataclass(frozen=True, eq=False)
 class Score:
     """What held-out rows say of a model.
@@ -80,7 +91,7 @@ class Judge:
         """Return the score of a model."""
         if callable(self._metric):
             ids = model.predictor.top_class(self.rows.X, self._n_jobs)
-            return Score(float(self._metric(self._labels, model.labels[ids])), None)
+            return Score(_number(self._metric(self._labels, model.labels[ids])), None)
         losses = self._losses(model)
         weight = self.rows.weight
         return Score(float(losses @ weight / weight.sum()), losses)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -23,11 +23,17 @@ _USUAL_BEAM = 4
 _TEMPERATURES = (0.5, 1.0, 2.0, 4.0)
 _WIDE_BEAMS = (8, 16)
 _TOO_SLOW = 1.5
+_SLOW = 4.0
+"""Microseconds of a tree above which deeper ones are tried, if the time is limited anyway."""
+
 _DROPPED = (0.02, 0.05, 0.1)
 _MUCH_DROPPED = (0.2, 0.4, 0.6)
 _MOST_SHRUNK = 4
 _WORTH = 0.99
 """More trees go on while they bring errors below this share of what fewer ones had."""
+
+FEWER_ROWS = 0.92
+"""Share of the errors that the held-out rows, a sixth more, leave, about."""
 
 _TRYING = 0.5
 """Share of the time after the default tree in which others are tried; the rest is for the last fit,
@@ -128,15 +134,15 @@ class Search:
         except KeyboardInterrupt:
             self.interrupted = not deadline.fired
             self.left_out.append("what was being tried when time was up")
+            forest = self.trainer.forest_so_far()
+            if forest is not None and not self.interrupted:
+                self._enter(forest, forest.form.n_trees, widen=False)
 
     def _go_on(self) -> None:
         tree = self.contenders["tree"]
         if self._repeat is None:
             names = [found.source for found in self.trainer.rounds()]
-            slow = self._budget.max_us is not None and (
-                self.points[DEFAULT].us * SLACK > self._budget.max_us / 2
-            )
-            others = self.trainer.others(fast=slow)
+            others = self.trainer.others(fast=self._faster_may_be_asked_for())
             good = self.trainer.promising(others, lambda form: self._judge(form).value)
             self.left_out += [
                 f"{name}: no better on a quarter of the rows, or too slow to train"
@@ -154,20 +160,26 @@ class Search:
             return
         self._grow_forest(tree)
 
+    def _faster_may_be_asked_for(self) -> bool:
+        """Return whether the default tree is slow, beside the budget or beside one path at best."""
+        limit = math.inf if self._budget.max_us is None else self._budget.max_us / 2
+        if math.isfinite(self._clock.limit):  # there may be other budgets
+            limit = min(limit, _SLOW)
+        return self.points[DEFAULT].us * SLACK > limit
+
     def _grow_forest(self, tree: Contender) -> None:
         """Add trees while they help, and the budget and the time allow it."""
         n_trees, best = 2, self._least("tree")
-        seconds = max(0.3 * self.trainer.first.fit_seconds, 1e-3)
         while n_trees <= self._max_trees:
             if not self._room_for(n_trees):
                 self.left_out.append(f"forests of {n_trees} trees: over the budget")
                 return
+            seconds = self.trainer.known_wave_seconds()
             needed = self.trainer.waves(n_trees // 2) + 1.2 * self.trainer.waves(n_trees - 1)
             if seconds * needed > 0.8 * self._clock.left:
                 self.left_out.append(f"forests of {n_trees} trees: no time")
                 return
             forest = self.trainer.forest(n_trees)
-            seconds = forest.refit_seconds
             self._enter(forest, n_trees)
             if n_trees > 2:
                 self._enter(forest, 3 * n_trees // 4, widen=False)
@@ -296,11 +308,10 @@ class Search:
             contender = self.contenders[point.source]
             estimator = self._finished(contender, point)
             if estimator is None:
-                if self._only_judged(over | {(point.source, point.variant)}):
-                    estimator = contender.judged
-                else:  # a model of fewer rows is no match for one of all that keeps the budget
+                if not self._worth_fewer_rows(point, over | {(point.source, point.variant)}):
                     over.add((point.source, point.variant))
                     continue
+                estimator = self.judged(contender)
             form = point.variant.of(estimator._frozen_form())
             us = self._deployment.us(form, careful=True)
             point = replace(
@@ -322,30 +333,43 @@ class Search:
         """Return a model of all rows, or None if there is no time for it."""
         if contender.has_all_rows(point.variant.n_trees):
             return contender.final
-        seconds = contender.refit_seconds * self.trainer.waves(point.variant.n_trees - 1)
-        wanted = seconds < self._clock.left if self._repeat is None else self._repeat["refitted"]
-        if self.interrupted or not wanted:
+        n_trees = point.variant.n_trees
+        if self._repeat is not None:
+            if int(self._repeat["refitted"]) > 0:
+                contender.final = contender.build(int(self._repeat["refitted"]))
+            return contender.final if contender.has_all_rows(n_trees) else None
+        # of a forest, some trees are better than none
+        if self.interrupted or contender.refit_seconds >= self._clock.left:
             return None
         self._say(f"{point.name}: fitting to all rows")
         deadline = Deadline((1 - _RESERVE / 4) * self._clock.left)
         try:
             with deadline:
-                contender.final = contender.build(point.variant.n_trees)
+                contender.final = contender.build(n_trees)
         except KeyboardInterrupt:
             self.interrupted = not deadline.fired
             if contender.source == "forest":
                 contender.final = self.trainer.done()
             return None
-        return contender.final if contender.has_all_rows(point.variant.n_trees) else None
+        return contender.final if contender.has_all_rows(n_trees) else None
 
-    def _only_judged(self, over: set[tuple[str, Variant]]) -> bool:
-        """Return whether no other model that is fitted to all rows keeps the budget."""
+    def judged(self, contender: Contender) -> Any:
+        """Return what there is of a model that is not fitted to all rows."""
+        if contender.source != "forest":
+            return contender.judged
+        n_last = None if self._repeat is None else int(self._repeat["refitted"])
+        return self.trainer.mixed(contender.form.n_trees, n_last)
+
+    def _worth_fewer_rows(self, point: Point, over: set[tuple[str, Variant]]) -> bool:
+        """Return whether a model is better than any that has all rows and keeps the budget."""
         if self._repeat is not None:
             return True
         return not any(
-            self.contenders[p.source].has_all_rows(p.variant.n_trees)
+            FEWER_ROWS * p.error <= point.error
             for key, p in self.points.items()
-            if key not in over and self._budget.kept(p.us, p.bytes)
+            if key not in over
+            and self.contenders[p.source].has_all_rows(p.variant.n_trees)
+            and self._budget.kept(p.us, p.bytes)
         )
 
     def _best(self, over: set[tuple[str, Variant]]) -> Point:
@@ -362,28 +386,42 @@ class Search:
         ]
         if not kept:
             raise self._nothing()
-        default = self.points[DEFAULT]
+        return preferred(kept, self.sure(), lambda p: p.error)
 
-        def key_of(p: Point) -> Any:
-            v = p.variant
-            small = _WEIGHTS.index(v.weights)
-            return (p.error, p != default, v.n_trees * v.beam, v.dropped, small, p.bytes, p.name)
-
-        kept.sort(key=key_of)
-        if default not in kept:
-            return kept[0]
+    def sure(self) -> set[tuple[str, Variant]]:
+        """Return the models with fewer errors than the default one, noise apart."""
         standing = self.scores[DEFAULT]
-        return next(
-            p
-            for p in kept
-            if p == default
-            or self._judge.surely_less(self.scores[p.source, p.variant], standing, _SURE)
-            or (p.error <= default.error and not self._costs_more(p, default))
-        )
+        return {
+            key for key in self.points if self._judge.surely_less(self.scores[key], standing, _SURE)
+        }
 
-    def _costs_more(self, p: Point, default: Point) -> bool:
-        """Return whether a model is larger or takes more paths: what does not depend on a clock."""
-        return p.bytes >= default.bytes or p.variant.n_trees * p.variant.beam > 1
+    def complete(self) -> None:
+        """Fit the models of the front to all rows, as far as time goes: for other budgets."""
+        if math.isinf(self._clock.limit) or self._repeat is not None or not self.trainer.honest:
+            return
+        largest: dict[str, Point] = {}
+        for p in sorted(Frontier(tuple(self.points.values())).front(), key=_n_trees):
+            largest[p.source] = p
+
+        def seconds(p: Point) -> float:
+            waves = self.trainer.waves(p.variant.n_trees - 1)
+            return waves * self.contenders[p.source].refit_seconds
+
+        for p in sorted(largest.values(), key=seconds):
+            if not self.interrupted and not self._late():
+                self._finished(self.contenders[p.source], p)
+
+    def measured(self) -> tuple[Point, ...]:
+        """Return all models as they are now: which have all rows, and what these take."""
+        return tuple(self._now(p) for p in self.points.values())
+
+    def _now(self, p: Point) -> Point:
+        contender = self.contenders[p.source]
+        form = contender.final_form
+        if p.all_rows or form is None or not contender.has_all_rows(p.variant.n_trees):
+            return p
+        n_bytes = self._deployment.n_bytes(p.variant.of(form))
+        return replace(p, bytes=n_bytes, all_rows=True)
 
     def _nothing(self) -> BudgetError:
         near = Frontier(tuple(self.points.values())).nearest(
@@ -410,8 +448,62 @@ class Search:
             "sources": list(self.contenders),
             "n_trees": 1 if forest is None else forest.form.n_trees,
             "chosen": {"source": chosen.source} | asdict(chosen.variant),
-            "refitted": chosen.all_rows,
+            "refitted": self._n_refitted(chosen),
         }
+
+    def _n_refitted(self, chosen: Point) -> int:
+        """Return how many trees of the chosen model are fitted to all rows."""
+        form = self.contenders[chosen.source].final_form
+        if form is None:
+            return int(chosen.source == "forest")
+        return min(form.n_trees, chosen.variant.n_trees)
+
+
+def preferred(
+    kept: Sequence[Point], sure: Collection[tuple[str, Variant]], error: Callable[[Point], float]
+) -> Point:
+    """Return the best of some models, unless the default one is as good, noise apart.
+
+    Parameters
+    ----------
+    kept : sequence of Point
+        At least one.
+    sure : collection of (source, Variant)
+        Those that are surely better than the default one.
+    error : callable
+        What counts as the error of a model.
+    """
+
+    def key_of(p: Point) -> Any:
+        v, small = p.variant, _WEIGHTS.index(p.variant.weights)
+        is_default = (p.source, v) == DEFAULT
+        return (error(p), not is_default, v.n_trees * v.beam, v.dropped, small, p.bytes, p.name)
+
+    ordered = sorted(kept, key=key_of)
+    default = next((p for p in ordered if (p.source, p.variant) == DEFAULT), None)
+    if default is None:
+        return ordered[0]
+    return next(
+        p
+        for p in ordered
+        if p == default
+        or ((p.source, p.variant) in sure and error(p) < error(default))
+        or (error(p) <= error(default) and not _costs_more(p, default))
+    )
+
+
+def _costs_more(p: Point, default: Point) -> bool:
+    """Return whether a model is larger or takes more paths: what does not depend on a clock."""
+    return p.bytes >= default.bytes or p.variant.n_trees * p.variant.beam > 1
+
+
+def expected(p: Point) -> float:
+    """Return the error to expect of a model as it is there, with all rows or without some."""
+    return FEWER_ROWS * p.error if p.all_rows else p.error
+
+
+def _n_trees(p: Point) -> int:
+    return p.variant.n_trees
 
 
 def _simpler(p: Point, other: Point) -> bool:

@@ -29,12 +29,14 @@ from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
 from thinleaf.model.predictor import Predictor
 from thinleaf.model.probability import Backoff, Outside
+from thinleaf.model.tree import Leaf, Tree
 from thinleaf.online.growable import OnlineModel, checked, flattened, restored
 from thinleaf.online.importance import LOSSES
 from thinleaf.online.linear_models import Learning
 from thinleaf.online.predictor import OnlinePredictor, model_row, model_rows
 from thinleaf.online.progressive import ProgressiveLoss
 from thinleaf.online.scaled_rows import Stream
+from thinleaf.online.softmax_form import Unrolled
 from thinleaf.online.stream_labels import Arrivals
 from thinleaf.online.tables import padded
 
@@ -390,12 +392,33 @@ class BaseOnlineClassifier(SparseInputClassifier, Trainable):
 
     # -- frozen and stored -------------------------------------------------------------------------
 
-    def _frozen_form(self) -> FrozenTree:
+    def router_tree(self) -> Tree:
+        """Return the routers of now as a tree, which a batch tree can start from.
+
+        Its leaves are constant: what online leaves score with is shared by all of them. As
+        ``init`` of a :class:`~thinleaf.SoftmaxTreeClassifier` it is refined by TAO, on rows that
+        must be given, since an online tree keeps none.
+        """
+        tree = self._unrolled()
+        nodes = [
+            Leaf.constant(0) if leaf else tree.router(node)
+            for node, leaf in enumerate(tree.is_leaf.tolist())
+        ]
+        return Tree.build(
+            tree.children, nodes, n_features=tree.n_features, n_classes=tree.n_classes
+        )
+
+    def _unrolled(self) -> Unrolled:
+        """Return the tree of now, its classes ascending, its features those of rows."""
         check_is_fitted(self, "arrivals_")
         tree = self.model_.unrolled(self.counts_.size).with_classes(self.arrivals_.columns)
-        if self.hash_bits_ is not None:
-            features = np.arange(self.n_features_in_, dtype=INDEX)
-            tree = tree.with_features(hash_features(features, self.hash_bits_))
+        if self.hash_bits_ is None:
+            return tree
+        features = np.arange(self.n_features_in_, dtype=INDEX)
+        return tree.with_features(hash_features(features, self.hash_bits_))
+
+    def _frozen_form(self) -> FrozenTree:
+        tree = self._unrolled()
         prior = (self.counts_ + 1.0)[self.arrivals_.columns]
         backoff = Backoff(
             tree.mass,

@@ -74,7 +74,7 @@ class BaseTaoClassifier(UpdatingClassifier, BaseLargeFits):
     def __init__(
         self,
         *,
-        init: Init | Literal["auto"],
+        init: Init | Tree | Literal["auto"],
         hierarchy: Mapping[Any, Any] | None,
         router_l1: float | None,
         leaf_l1: float | None,
@@ -178,8 +178,9 @@ class BaseTaoClassifier(UpdatingClassifier, BaseLargeFits):
 
     @classmethod
     def _for_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters without the hierarchy, which belongs to the data."""
-        return parameters | {"hierarchy": None}
+        """Return parameters without hierarchy and tree to start from, which belong to the data."""
+        init = parameters["init"]
+        return parameters | {"hierarchy": None, "init": "auto" if isinstance(init, Tree) else init}
 
     def _split(
         self, data: TrainingData, seed: np.random.SeedSequence
@@ -198,7 +199,7 @@ class BaseTaoClassifier(UpdatingClassifier, BaseLargeFits):
     def _init(self, data: TrainingData) -> Way:
         if self.hierarchy is not None:
             return self._hierarchy
-        if self.init != "auto":
+        if self.init != "auto" and not isinstance(self.init, Tree):
             return self.init
         return "balanced_clusters" if isinstance(data.X, CSR) else "pca_median"
 

@@ -52,6 +52,7 @@ def node_probas(
         total = np.float32(0.0)
         for j in range(p.size):
             p[j] = exp32(p[j] - top)
+        for j in range(p.size):
             total += p[j]
         inverse = np.float32(1.0) / total
         for j in range(p.size):

@@ -125,9 +125,10 @@ def count_path_products(
         for t in range(weight_ptr[node], weight_ptr[node + 1]):
             scratch[weight_idx[t]] = weight_count[t]
         for p in range(begin[node], end[node]):
-            row = rows[order[p]]
+            row, count = rows[order[p]], 0
             for t in range(X.indptr[row], X.indptr[row + 1]):
                 if X.data[t] != 0.0:
-                    out[order[p]] += scratch[X.indices[t]]
+                    count += scratch[X.indices[t]]
+            out[order[p]] += count
         for t in range(weight_ptr[node], weight_ptr[node + 1]):
             scratch[weight_idx[t]] = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -20,8 +21,15 @@ from thinleaf.arrays.rows import CSR, Rows, n_features_of
 from thinleaf.execution import Executor
 from thinleaf.model.routing import route
 from thinleaf.model.tree import Tree
+from thinleaf.softmaxtree.growth.decision_tree import DEEPEST, decision_tree
 from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
-from thinleaf.softmaxtree.growth.initial_tree import InitialTree, Way, initial_tree, node_seed
+from thinleaf.softmaxtree.growth.initial_tree import (
+    SOME_FEATURES,
+    InitialTree,
+    Way,
+    initial_tree,
+    node_seed,
+)
 from thinleaf.softmaxtree.growth.prune import prune
 from thinleaf.softmaxtree.growth.round_record import best_round
 from thinleaf.softmaxtree.growth.thin import (
@@ -57,6 +65,12 @@ SPARSE_WORK = 5e7
 DENSE_WORK = 4e10
 """Multiplications of one pass over the rows by all classes up to which one flat leaf is tried."""
 
+_FEW_CLASSES = 600
+_MOST_SPARSE_WORK = 2e9
+_MOST_WEIGHTS = 1.5e8
+"""Sparse rows of so few classes have such a trial up to more work, as far as a block of weights is
+no larger: with guests and some shares of the classes, leaves of a tree take about as much."""
+
 _CLASSES_PER_FEATURE = 16
 """Dense features that are fewer than classes by more than this are not tried with one flat leaf."""
 
@@ -65,9 +79,15 @@ DENSE_STRENGTH = 0.005
 suits those that come of them."""
 
 _TABLE = 64
-_CLEARLY = 0.85
+_CLEARLY = 0.7
 """Dense features up to which splits by one of them are tried, and the share of the errors of a tree
 without them that they may have."""
+
+_WORTH_FITTING = 1.4
+"""How many times the errors of the tree that has grown a decision tree may have to be fitted."""
+
+_CUT_SHORT = ("interrupted", "rounds", "seconds")
+"""Ends of growth after which nothing else is tried."""
 
 _MORE_SWEEPS = 3
 _MAY_CATCH_UP = 1.1
@@ -225,11 +245,16 @@ def adapt(
     work = _Work(fitted, judge, wishes, settings_of, growth, executor, seed, after)
     start, flat = work.first_trees(kind)
     grown = work.grow(start, saved)
-    if flat is not None and flat.error <= _judged_error(grown) and grown.ended != "interrupted":
+    if flat is not None and work.prefers(flat, grown) and grown.ended != "interrupted":
         try:
             start = work.with_best_ridge(flat)
             # a fit that goes on from a checkpoint goes on with the tree, and comes here again
             grown = replace(work, after=None).grow(start, None)
+        except KeyboardInterrupt:
+            grown = replace(grown, ended="interrupted")
+    elif kind is None and start.depth > 0 and grown.ended not in _CUT_SHORT:
+        try:
+            start, grown = work.or_decision_tree(start, grown)
         except KeyboardInterrupt:
             grown = replace(grown, ended="interrupted")
     assert grown.best is not None
@@ -245,7 +270,7 @@ def adapt(
             recipe = replace(
                 recipe, least=least_weight(tree, fitted.X, judge, trust, wishes.thin_errors)
             )
-        if len(grown.history) == 1 and start.depth > 0:
+        if len(grown.history) == 1 and start.depth > 0 and not start.kind.deep:
             tree = follow(recipe, data, wishes, settings_of, executor, seed)
         else:
             overlap = grown.history[best_round(grown.history)].overlap
@@ -287,6 +312,10 @@ def _complete(result: TaoResult, data: TrainingData) -> Tree:
     return prune(result.tree, route(result.tree, data.X).sizes > 0)[0]
 
 
+def _error_of(start: Start) -> float:
+    return start.error
+
+
 def _judged_error(grown: Grown) -> float:
     error = grown.history[best_round(grown.history)].validation_error
     assert error is not None
@@ -317,6 +346,8 @@ class _Work:
         if depth is None:
             depth = min(usual_depth(self.data.n_classes), wishes.deepest)
         kinds = self._kinds(depth) if kind is None else [kind]
+        if kinds[0].deep:
+            depth = self._decision_tree()[0]
         deep = self._fitted(depth, kinds[0])
         if kind is None and wishes.axis and depth > 0:
             split = self._fitted(depth, replace(kinds[0], axis=True))
@@ -325,14 +356,22 @@ class _Work:
         affordable = flat_is_affordable(self.data.X, self.data.n_classes)
         if wishes.depth is not None or depth == 0 or not affordable:
             return self._with_guests(deep, again), None
-        flat = min((self._fitted(0, kind) for kind in kinds), key=lambda start: start.error)
-        if flat.error > deep.error:
+        flat = min(map(partial(self._fitted, 0), self._flat_kinds(kinds)), key=_error_of)
+        noise = self._noise(flat.error, deep.error) if sparse else 0.0
+        if flat.error > deep.error - noise:  # else it is surely better, and the tree need not grow
             return self._with_guests(deep, again), flat
         if not sparse:
             deep = self._swept(deep)
             if deep.error <= _MAY_CATCH_UP * flat.error:
                 return deep, flat
         return self.with_best_ridge(flat), None
+
+    def _flat_kinds(self, kinds: Sequence[LeafKind]) -> Sequence[LeafKind]:
+        """Return the kinds of one flat leaf to try: the quick one alone, if they take long."""
+        X = self.data.X
+        if not isinstance(X, CSR) or X.data.size * float(self.data.n_classes) <= SPARSE_WORK:
+            return kinds
+        return [kind for kind in kinds if kind.loss == "hinge"] or kinds[:1]
 
     def with_best_ridge(self, flat: Start) -> Start:
         """Return a flat leaf of dense rows with the ridge that suits it; of sparse ones it has."""
@@ -346,6 +385,48 @@ class _Work:
             return found[strength].error
 
         return found[search(error, flat.kind.strength)[1]]
+
+    def prefers(self, flat: Start, grown: Grown) -> bool:
+        """Return whether a flat leaf is as good as the tree that has grown.
+
+        On sparse rows it is the simpler model of the two, so the tree must be better by more than
+        a standard error: it is also the best of several.
+        """
+        reached = _judged_error(grown)
+        if not isinstance(self.data.X, CSR):
+            return flat.error <= reached
+        return flat.error <= reached + self._noise(flat.error, reached)
+
+    def _noise(self, error: float, other: float) -> float:
+        """Return the standard error of the difference of two errors on the judge's rows, about."""
+        return math.sqrt(0.5 * (error + other) / self.judge.n_rows)
+
+    def or_decision_tree(self, start: Start, grown: Grown) -> tuple[Start, Grown]:
+        """Return a tree, or one that began as a decision tree if the judge prefers that.
+
+        It is fitted where it is not far behind before.
+        """
+        if not self.wishes.axis or self.wishes.depth is not None:
+            return start, grown
+        reached = _judged_error(grown)
+        depth, error = self._decision_tree()
+        if depth == 0 or error > _WORTH_FITTING * reached:
+            return start, grown
+        other = self._fitted(depth, replace(start.kind, axis=True, deep=True))
+        # a fit that goes on from a checkpoint goes on with the tree, and comes here again
+        again = replace(self, after=None).grow(other, None)
+        better = again.ended != "interrupted" and _judged_error(again) < reached
+        return (other, again) if better else (start, grown)
+
+    def _decision_tree(self) -> tuple[int, float]:
+        """Make a decision tree; return its depth, and its error on the judge's rows."""
+        way, seed = way_of(self.wishes.init, axis=True), node_seed(self.seed, 5)
+        share = SOME_FEATURES if way == "random_axis_splits" else 1.0
+        limited = self.growth.max_depth is not None or self.growth.max_leaves is not None
+        deepest = self.wishes.deepest if limited else DEEPEST
+        made, error = decision_tree(self.data, self.judge, seed, share=share, deepest=deepest)
+        self.initial[made.tree.depth, True] = made
+        return made.tree.depth, error
 
     def grow(self, start: Start, saved: Grown | None) -> Grown:
         """Grow a tree; a flat leaf that was chosen does not grow: a tree was tried."""
@@ -392,7 +473,10 @@ class _Work:
 
     def _fitted(self, depth: int, kind: LeafKind) -> Start:
         data, start = self.data, self._initial(depth, axis=kind.axis)
-        settings = self.settings_of(data, kind, first_limits(start.tree, self.wishes))
+        limits = first_limits(start.tree, self.wishes)
+        if kind.deep:  # few rows reach a leaf, and so do few classes
+            limits = np.full(start.tree.n_nodes, data.n_classes, dtype=INDEX)
+        settings = self.settings_of(data, kind, limits)
         return fit_once(start, depth, data, self.judge, settings, kind, self.executor)
 
     def _with_guests(self, start: Start, kinds: Sequence[LeafKind]) -> Start:
@@ -452,9 +536,16 @@ def usual_depth(n_classes: int) -> int:
 def flat_is_affordable(X: Rows, n_classes: int) -> bool:
     """Return whether one leaf of all classes is worth a trial."""
     if isinstance(X, CSR):
-        return X.data.size * float(n_classes) <= SPARSE_WORK
+        return sparse_flat_is_affordable(X.data.size, X.n_features, n_classes)
     few = n_classes > _CLASSES_PER_FEATURE * n_features_of(X)
     return not few and X.size * float(n_classes) <= DENSE_WORK
+
+
+def sparse_flat_is_affordable(n_values: float, n_features: float, n_classes: int) -> bool:
+    """Return the same of sparse rows with so many values that are not zero."""
+    work = n_values * n_classes
+    few = n_classes <= _FEW_CLASSES and n_features * n_classes <= _MOST_WEIGHTS
+    return work <= SPARSE_WORK or (few and work <= _MOST_SPARSE_WORK)
 
 
 def few_features(X: Rows) -> bool:

@@ -19,10 +19,19 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from thinleaf._dtypes import ACCUM, INDEX, PARAM, AccumArray, AnyArray, BoolArray, IndexArray
+from thinleaf._dtypes import (
+    ACCUM,
+    INDEX,
+    NO_CHILD,
+    PARAM,
+    AccumArray,
+    AnyArray,
+    IndexArray,
+)
 from thinleaf.arrays.rows import as_matrix, n_features_of
 from thinleaf.model.routing import choose_child, leaf_of_rows, route
 from thinleaf.model.tree import Leaf, Router, Tree
+from thinleaf.softmaxtree.growth.halving import halve, used_columns
 from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
 from thinleaf.softmaxtree.solvers.axis import purest_split
 from thinleaf.softmaxtree.tao.reduced import TrainingData
@@ -49,16 +58,7 @@ _PCA_ROWS = 10_000
 _AXIS_ROWS = 20_000
 """Rows that a split by one feature is found by."""
 
-_SOME_FEATURES = 0.5
-
-_HALVE_STARTS = 3
-_HALVE_STEPS = 20
-_MANY_POINTS = 20_000
-_LAST_STEPS = 3
-"""Points above which a sample is halved first, and steps over all of them."""
-
-_FEW_VALUES = 16
-"""Columns for each value above which used ones are found by sorting values."""
+SOME_FEATURES = 0.5
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,52 @@ def initial_tree(
     elif init == "pca_median":
         tree = _median_tree(tree, data, seed, _principal_direction, spread)
     elif init in ("axis_splits", "random_axis_splits"):
-        tree = _axis_tree(tree, data, seed, 1.0 if init == "axis_splits" else _SOME_FEATURES)
+        tree = _axis_tree(tree, data, seed, 1.0 if init == "axis_splits" else SOME_FEATURES)
     else:
         raise ValueError(f"init must be one of {get_args(Init)}, got {init!r}")
+    return InitialTree(tree, leaf_of_rows(tree, route(tree, data.X)))
+
+
+def from_routers(routers: Tree, data: TrainingData, least_rows: int) -> InitialTree:
+    """Return a tree that starts with given routers; its leaves are constant.
+
+    A node that fewer rows reach becomes a leaf, and one that sends all rows to one side goes.
+
+    Parameters
+    ----------
+    routers : Tree
+        Its leaves do not matter.
+    least_rows : int
+        The fewest rows of a router.
+    """
+    if routers.n_features != n_features_of(data.X):
+        raise ValueError(
+            f"the tree of init has {routers.n_features} features, X has {n_features_of(data.X)}"
+        )
+    majority = int(np.bincount(data.y, weights=data.weight, minlength=data.n_classes).argmax())
+    sizes = route(routers, data.X).sizes
+
+    def after_empty(node: int) -> int:
+        while not routers.is_leaf[node] and sizes[node] >= least_rows:
+            full = [int(child) for child in routers.children[node] if sizes[child] > 0]
+            if len(full) == 2:
+                break
+            node = full[0]
+        return node
+
+    queue = [after_empty(0)]
+    children: list[tuple[int, int]] = []
+    nodes: list[Router | Leaf] = []
+    for node in queue:  # the queue grows while we walk it
+        if routers.is_leaf[node] or sizes[node] < least_rows:
+            nodes.append(Leaf.constant(majority))
+            children.append((NO_CHILD, NO_CHILD))
+        else:
+            nodes.append(routers.router(node))
+            children.append((len(queue), len(queue) + 1))
+            queue += [after_empty(int(child)) for child in routers.children[node]]
+    shape = {"n_features": routers.n_features, "n_classes": data.n_classes}
+    tree = Tree.build(np.array(children), nodes, **shape)
     return InitialTree(tree, leaf_of_rows(tree, route(tree, data.X)))
 
 
@@ -215,24 +258,38 @@ def _axis_tree(tree: Tree, data: TrainingData, seed: np.random.SeedSequence, sha
     if not isinstance(data.X, np.ndarray):
         raise ValueError("init: splits by one feature are for dense rows; use another init")
     reach: dict[int, IndexArray] = {0: np.flatnonzero(data.weight).astype(INDEX)}
-    n_tried = max(1, round(share * tree.n_features))
     routers = {}
     for node in np.flatnonzero(~tree.is_leaf).tolist():
-        rows, rng = reach.pop(node), _node_rng(seed, node)
-        some = rows
-        if rows.size > _AXIS_ROWS:
-            some = np.sort(rng.choice(rows, _AXIS_ROWS, replace=False))
-        features = np.sort(rng.choice(tree.n_features, n_tried, replace=False)).astype(INDEX)
-        split = purest_split(data.X[some], data.y[some], data.weight[some], features)
-        router = Router.constant(0)
-        if split is not None:
-            at = np.array(split[:1], dtype=INDEX)
-            router = Router(at, np.ones(1, dtype=PARAM), -split[1])
+        rows = reach.pop(node)
+        router = purest_router(data, rows, share, node_seed(seed, node)) or Router.constant(0)
         side = choose_child(router, data.X, rows)
         left, right = tree.children[node].tolist()
         reach[left], reach[right] = rows[side == 0], rows[side == 1]
         routers[node] = router
     return tree.replace(routers)
+
+
+def purest_router(
+    data: TrainingData, rows: IndexArray, share: float, seed: np.random.SeedSequence
+) -> Router | None:
+    """Return the split by one feature that tells most of the classes of some rows, if any does.
+
+    Parameters
+    ----------
+    share : float
+        Of the features, that are looked at.
+    """
+    rng = np.random.default_rng(seed)
+    if rows.size > _AXIS_ROWS:
+        rows = np.sort(rng.choice(rows, _AXIS_ROWS, replace=False))
+    n_features = n_features_of(data.X)
+    n_tried = max(1, round(share * n_features))
+    features = np.sort(rng.choice(n_features, n_tried, replace=False)).astype(INDEX)
+    assert isinstance(data.X, np.ndarray)
+    split = purest_split(data.X[rows], data.y[rows], data.weight[rows], features)
+    if split is None:
+        return None
+    return Router(np.array(split[:1], dtype=INDEX), np.ones(1, dtype=PARAM), -split[1])
 
 
 def _weighted_median(values: AnyArray, weight: AccumArray) -> float:
@@ -359,81 +416,7 @@ def _balanced_assignment(
         if tree.is_leaf[node]:
             leaf_of_class[present[group]] = node
             continue
-        right = _halve(_used_columns(prototypes[group]), _node_rng(seed, node))
+        right = halve(used_columns(prototypes[group]), _node_rng(seed, node))
         groups[int(tree.children[node, 0])] = group[~right]
         groups[int(tree.children[node, 1])] = group[right]
     return leaf_of_class[data.y]
-
-
-def _halve(points: Matrix, rng: np.random.Generator) -> BoolArray:
-    """Split points of unit length into two halves by spherical 2-means; return the second's mask.
-
-    The best of a few starts, by the similarity of the points to their half's mean. Of very many
-    points, a sample is halved, and then the others with it.
-    """
-    n_points = points.shape[0]
-    if n_points > _MANY_POINTS:
-        return _halve_many(points, rng)
-    best: BoolArray = np.arange(n_points) >= (n_points + 1) // 2
-    best_value = -np.inf
-    if n_points <= 2:
-        return best
-    for _ in range(_HALVE_STARTS):
-        first, second = rng.choice(n_points, 2, replace=False)
-        axis = _sum(points, [second]) - _sum(points, [first])
-        right = np.zeros(n_points, dtype=np.bool_)
-        for _ in range(_HALVE_STEPS):
-            before = right
-            rank = np.argsort(_product(points, axis), kind="stable")
-            right = np.zeros(n_points, dtype=np.bool_)
-            right[rank[(n_points + 1) // 2 :]] = True
-            if np.array_equal(right, before):
-                break
-            left_sum, right_sum = _sum(points, ~right), _sum(points, right)
-            axis = _unit(right_sum) - _unit(left_sum)
-        value = float(np.linalg.norm(left_sum) + np.linalg.norm(right_sum))
-        if value > best_value:
-            best, best_value = right, value
-    return best
-
-
-def _halve_many(points: Matrix, rng: np.random.Generator) -> BoolArray:
-    """Return the halves of very many points: those of a sample, moved by a few steps over all."""
-    some = np.sort(rng.choice(points.shape[0], _MANY_POINTS, replace=False))
-    sample = points[some]
-    right = _halve(sample, rng)
-    axis = _unit(_sum(sample, right)) - _unit(_sum(sample, ~right))
-    for _ in range(_LAST_STEPS):
-        rank = np.argsort(_product(points, axis), kind="stable")
-        halves: BoolArray = np.zeros(points.shape[0], dtype=np.bool_)
-        halves[rank[(points.shape[0] + 1) // 2 :]] = True
-        axis = _unit(_sum(points, halves)) - _unit(_sum(points, ~halves))
-    return halves
-
-
-def _unit(v: AccumArray) -> AccumArray:
-    return v / max(float(np.linalg.norm(v)), 1e-300)
-
-
-def _sum(points: Matrix, which: AnyArray | list[int]) -> AccumArray:
-    members = np.zeros(points.shape[0], dtype=ACCUM)
-    members[which] = 1.0
-    return np.asarray(points.T @ members, dtype=ACCUM)
-
-
-def _used_columns(points: Matrix) -> Matrix:
-    """Return sparse points without the columns in which they have nothing.
-
-    Deep in a tree points are few, and sums over all columns would take most of the time.
-    """
-    if isinstance(points, np.ndarray):
-        return points
-    if _FEW_VALUES * points.nnz < points.shape[1]:
-        used, local = np.unique(points.indices, return_inverse=True)
-    else:
-        occurs = np.zeros(points.shape[1], dtype=np.bool_)
-        occurs[points.indices] = True
-        used = np.flatnonzero(occurs).astype(INDEX)
-        local = (np.cumsum(occurs) - 1)[points.indices]
-    shape = (points.shape[0], max(used.size, 1))
-    return sp.csr_matrix((points.data, local.reshape(-1), points.indptr), shape=shape)

@@ -10,12 +10,12 @@ where they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thinleaf._dtypes import PARAM, AccumArray, AnyArray, BoolArray, ParamArray
+from thinleaf._dtypes import PARAM, AnyArray, BoolArray, ParamArray
 from thinleaf.arrays.ragged import offsets
 from thinleaf.arrays.rows import CSR
 from thinleaf.model.nodes import Leaf
@@ -107,7 +107,7 @@ def _thin_block(leaf: Leaf, least: float, sizes: ParamArray) -> Leaf:
 
 
 def find_least(
-    tree: Tree, sizes: ParamArray, errors: Callable[[Tree], AccumArray], most: float = AS_GOOD
+    tree: Tree, sizes: ParamArray, errors: Callable[[Tree], Iterable[float]], most: float = AS_GOOD
 ) -> Least:
     """Return how much a weight must matter to stay.
 
@@ -116,14 +116,16 @@ def find_least(
     tree : Tree
     sizes : ndarray of shape (n_features,)
     errors : callable
-        From a tree to its errors on held-out rows, in each of several ways to predict.
+        From a tree to its errors on held-out rows, in each of several ways to predict, the quickest
+        first: where one has too many, the others are not asked.
     most : float
         How many times the errors of the whole tree one without such weights may have.
     """
-    enough = most * errors(tree)
+    enough = [most * error for error in errors(tree)]
 
     def as_good(least: Least) -> bool:
-        return bool(np.all(errors(thinned(tree, least, sizes)) <= enough))
+        found = errors(thinned(tree, least, sizes))
+        return all(error <= limit for error, limit in zip(found, enough, strict=True))
 
     leaves = _quantiles(_entry_impact(tree, sizes), _LEAF_SHARES)
     least = _last([Least(at) for at in leaves], as_good, ALL_WEIGHTS)

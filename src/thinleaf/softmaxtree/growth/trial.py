@@ -54,12 +54,14 @@ FIRST_STRENGTH: dict[LeafLoss, float] = {"softmax": 0.09, "hinge": 0.7}
 class LeafKind:
     """Loss of the leaves, and their ridge, for rows of unit length.
 
-    ``axis``: trees start from splits by one feature, and routers may be such splits.
+    ``axis``: trees start from splits by one feature, and routers may be such splits. ``deep``: from
+    a decision tree.
     """
 
     loss: LeafLoss
     strength: float
     axis: bool = False
+    deep: bool = False
 
 
 SettingsOf: TypeAlias = Callable[[LeafKind, IndexArray], Settings]

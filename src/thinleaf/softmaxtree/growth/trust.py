@@ -6,12 +6,13 @@ which of its weights nobody would miss.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
-from thinleaf._dtypes import PARAM, AccumArray
+from thinleaf._dtypes import PARAM
 from thinleaf.arrays.rows import CSR
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import pack
@@ -149,11 +150,14 @@ def least_weight(
     """Return how much a weight must matter for the judge's rows, on one path and in the beam."""
     rows = _some(judge, _THIN_ROWS)
 
-    def errors(tree: Tree) -> AccumArray:
+    def errors(tree: Tree) -> Iterator[float]:
         packed = pack(tree, Outside.of(tree, None, 0.0), sparse=True)
         one = FrozenTree(packed, np.arange(tree.n_classes))
-        beam = one.with_beam(trust.beam, temperature=trust.temperature)
-        wrong = [model.predictor.top_class(rows.X) != rows.y for model in (one, beam)]
-        return np.array([rows.weight[mask].sum() for mask in wrong])
+        yield error_of(one)
+        if trust.beam > 1:
+            yield error_of(one.with_beam(trust.beam, temperature=trust.temperature))
+
+    def error_of(model: FrozenTree) -> float:
+        return float(rows.weight[model.predictor.top_class(rows.X) != rows.y].sum())
 
     return find_least(tree, feature_sizes(X), errors, most_errors)

@@ -210,9 +210,10 @@ def _separate(
                 lowest[c] = min(lowest[c], violation)
                 new = max(a - gradient * pace, zero)
                 n_busy += (a > zero) | (gradient <= limit[c])
-                moved += abs(new - a)
                 step[c] = (new - a) * side[c]
                 alpha[i, c] = new
+            for c in range(n_open):
+                moved = max(moved, abs(step[c]))
             if own < n_open:
                 side[own] = -1.0
             if moved > zero:
@@ -257,11 +258,13 @@ def _separate(
     objective = 0.0
     for c in range(k):
         b[class_at[c]] = bias[c] * size * sharpness
+    for c in range(k):
         objective += bias[c] * bias[c]
     for j in range(d):
         for c in range(k):
             score[class_at[c]] = W[j, c]
-            objective += W[j, c] * W[j, c]
+        for c in range(k):
+            objective += score[c] * score[c]
         for c in range(k):
             W[j, c] = score[c] * sharpness if abs(score[c]) >= least else zero
     for i in range(n):

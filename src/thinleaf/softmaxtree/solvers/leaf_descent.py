@@ -69,6 +69,7 @@ def _block_step(
         limit = threshold / diagonal[c]
         new = max(target - limit, np.float32(0.0)) + min(target + limit, np.float32(0.0))
         step[c] = new - at[c]
+    for c in range(at.size):
         moved += step[c] * step[c] * diagonal[c]
     return moved
 
@@ -267,6 +268,7 @@ def _direction(
         for c in range(k):
             step[c] = moved_W[j, c] - W[j, c]
             any_moved = any_moved or step[c] != 0.0
+        for c in range(k):
             promised += l1 * (abs(moved_W[j, c]) - abs(W[j, c])) + ridge * W[j, c] * step[c]
         if any_moved:
             block_add(X, j, step, change)

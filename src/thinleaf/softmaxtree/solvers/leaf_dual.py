@@ -91,14 +91,16 @@ def dual_ascent(
     d, k = W.shape
     zero, inverse = np.float32(0.0), np.float32(1.0 / ridge)
     alpha = np.empty((n, k), dtype=np.float32)
-    square = np.zeros(n, dtype=np.float32)
+    square = np.empty(n, dtype=np.float32)
     p = np.empty(k, dtype=np.float32)
     scores = np.empty(k, dtype=np.float32)
     mean, mass = 0.0, 0.0
     for i in range(n):
+        total = zero
         for t in range(indptr[i], indptr[i + 1]):
-            square[i] += data[t] * data[t]
-        mean += weight[i] * square[i]
+            total += data[t] * data[t]
+        square[i] = total
+        mean += weight[i] * total
         mass += weight[i]
     size = np.float32(_BIAS * math.sqrt(mean / mass))
     softmax_row(b, p)
@@ -152,12 +154,12 @@ def dual_ascent(
             log_total = np.float32(softmax_row(scores, p))
             gain, lost, moved = zero, zero, zero
             for c in range(k):
-                step = p[c] - a[c]
-                ratio = scores[c] - log_total - log32(a[c] + np.float32(_TINY))
-                gain += step * ratio
-                lost -= a[c] * ratio
-                moved += step * step
-                p[c] = step
+                scores[c] -= log_total + log32(a[c] + np.float32(_TINY))
+                p[c] -= a[c]
+            for c in range(k):
+                gain += p[c] * scores[c]
+                lost -= a[c] * scores[c]
+                moved += p[c] * p[c]
             gap += weight[i] * max(lost, zero)
             cost = weight[i] * (square[i] + size * size) * inverse * moved
             if gain <= zero:
@@ -183,7 +185,7 @@ def dual_ascent(
         objective += weight[i] * max(softmax_row(scores, p) - own, 0.0)
     for j in range(d):
         for c in range(k):
-            w = inverse * (max(V[j, c] - limit, zero) + min(V[j, c] + limit, zero))
-            W[j, c] = w
-            objective += l1 * abs(w) + 0.5 * ridge * w * w
+            W[j, c] = inverse * (max(V[j, c] - limit, zero) + min(V[j, c] + limit, zero))
+        for c in range(k):
+            objective += l1 * abs(W[j, c]) + 0.5 * ridge * W[j, c] * W[j, c]
     return objective, n_passes, gap <= enough

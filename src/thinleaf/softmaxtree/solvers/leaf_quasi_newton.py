@@ -48,6 +48,7 @@ def _smooth(
     square = 0.0
     for j in range(k * d):
         square += np.float64(theta[j]) * theta[j]
+    for j in range(k * d):
         gradient[j] = np.float32(ridge) * theta[j]
     for c in range(k):
         b_gradient[c] = 0.0
@@ -57,6 +58,7 @@ def _smooth(
             more = ridge * (hold[c] - 1.0)
             for f in range(d):
                 value += 0.5 * more * np.float64(W[c, f]) * W[c, f]
+            for f in range(d):
                 W_gradient[c, f] += np.float32(more) * W[c, f]
     top = np.empty(_BLOCK, dtype=np.float32)
     own = np.empty(_BLOCK, dtype=np.float32)
@@ -85,6 +87,7 @@ def _smooth(
                 total[i] += scores[c, i]
         for i in range(size):
             value += weight[start + i] * max(top[i] - own[i] + math.log(total[i]), 0.0)
+        for i in range(size):
             total[i] = weight[start + i] / total[i]
         for c in range(k):
             for i in range(size):
@@ -270,7 +273,8 @@ def quasi_newton(
                         side = theta[j] if theta[j] != 0.0 else -pseudo[j]
                         moved = moved if moved * side > 0.0 else np.float32(0.0)
                     trial[j] = moved
-                    promised += np.float64(pseudo[j]) * (moved - theta[j])
+                for j in range(size):
+                    promised += np.float64(pseudo[j]) * (trial[j] - theta[j])
             new_value = _smooth(X, target, weight, ridge, trial, k, trial_gradient, offset, hold)
             new_value += l1 * _l1_norm(trial, n_weights)
             if n_iter < 0 or new_value <= value + _SUFFICIENT * promised:

@@ -77,6 +77,8 @@ class Settings:
         Of each feature over all training rows; for penalties in units of the node.
     solve_router, solve_leaf : callable
         The node solvers.
+    warm_leaves : bool
+        Give the solver of leaves what the leaf has, to start from.
     """
 
     objective: Objective
@@ -87,6 +89,7 @@ class Settings:
     spread: AccumArray | None = None
     solve_router: RouterSolver = solve_logistic
     solve_leaf: LeafSolver = solve_softmax
+    warm_leaves: bool = True
 
 
 @dataclass
@@ -267,7 +270,8 @@ def train_leaf(
     problem, features = leaf_problem(
         data, rows[inside], target, weight[inside], classes.size, penalty
     )
-    warm = warm_leaf(old, features, classes) if old.features.size else None
+    known = settings.warm_leaves and old.features.size > 0
+    warm = warm_leaf(old, features, classes) if known else None
     solution = _solve(settings.solve_leaf, problem, warm, settings)
     sparse = isinstance(problem.X, CSC)
     return as_leaf(solution, features, classes, sparse=sparse), solution.converged

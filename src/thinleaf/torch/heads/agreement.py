@@ -93,7 +93,7 @@ class AgreementReport:
     texts: list[TextAgreement]
 
     def __getitem__(self, kind: str) -> TextAgreement:
-        return next(text for text in self.texts if text.kind == kind)
+        return {text.kind: text for text in self.texts}[kind]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -140,7 +140,7 @@ def agreement_report(
     head : TreeHead
     texts : mapping of str to states, or to (states, followed)
         Hidden states of shape (…, in_features) of each kind of text; and the class that followed
-        each of them, of shape (…), for perplexities.
+        each of them, of shape (…), for perplexities; -1 if none did.
     timed : bool
         Whether to measure microseconds.
     warn : bool
@@ -168,6 +168,8 @@ def _of_text(head: TreeHead, kind: str, given: Any, timed: bool) -> TextAgreemen
     after = None if followed is None else np.asarray(followed).reshape(-1).astype(np.int64)
     if after is not None and after.size != len(rows):
         raise ValueError(f"{len(rows)} states of {kind!r}, but {after.size} that followed")
+    if after is not None and not -1 <= int(after.min()) <= int(after.max()) < head.out_features:
+        raise ValueError(f"what followed {kind!r} must be from -1 to {head.out_features - 1}")
     bias = None if head.bias is None else head.bias.detach()
     full = full_answers(rows, head.weight.detach(), bias, 5, after)
     leaves = head.leaves_of(torch.from_numpy(rows)).reshape(len(rows), -1).numpy()
@@ -175,18 +177,19 @@ def _of_text(head: TreeHead, kind: str, given: Any, timed: bool) -> TextAgreemen
     agreement = float(right.mean())
     error = float(np.sqrt(agreement * (1.0 - agreement) / len(rows)))
     perplexity = full_perplexity = coverage = None
-    if after is not None and full.log_proba is not None and own_log_proba is not None:
-        kept = np.isfinite(own_log_proba)
-        coverage, full_perplexity = float(kept.mean()), float(np.exp(-full.log_proba.mean()))
-        outside = _outside(head)[leaves[:, 0]]
-        spread = np.log(outside / np.maximum(head.out_features - n_kept, 1))
-        log_proba = np.where(kept, own_log_proba + np.log1p(-outside), spread)
-        perplexity = float(np.exp(-log_proba.mean()))
-    known, drift, unlike = head.trained_on, 0.0, False
-    if known is not None:
+    if after is not None and full.log_proba is not None and (after >= 0).any():
+        known = after >= 0
+        kept = np.isfinite(own_log_proba)[known]
+        full_perplexity = float(np.exp(-full.log_proba[known].mean()))
+        outside = _outside(head)[leaves[known, 0]]
+        spread = np.log(outside / np.maximum(head.out_features - n_kept[known], 1))
+        log_proba = np.where(kept, own_log_proba[known] + np.log1p(-outside), spread)
+        coverage, perplexity = float(kept.mean()), float(np.exp(-log_proba.mean()))
+    trained_on, drift, unlike = head.trained_on, 0.0, False
+    if trained_on is not None:
         share = np.bincount(leaves[:, 0], minlength=head.n_leaves) / len(rows)
-        drift = float(0.5 * np.abs(share - np.array(known.leaf_share)).sum())
-        below = known.agreement - agreement
+        drift = float(0.5 * np.abs(share - np.array(trained_on.leaf_share)).sum())
+        below = trained_on.agreement - agreement
         unlike = not head.exact and below > max(_LEAST_LOSS, 3.0 * error)
     mine, of_full = _latencies(head, rows) if timed else (None, None)
     return TextAgreement(
@@ -217,11 +220,11 @@ def _outside(head: TreeHead) -> AnyArray:
 
 def _answers(
     head: TreeHead, rows: ParamArray, best: AnyArray, after: AnyArray | None
-) -> tuple[AnyArray, AnyArray | None, AnyArray, AnyArray, AnyArray]:
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]:
     """Return log Σ exp of kept logits, log-probabilities, and how the full layer's best fare."""
     log_kept, right = np.empty(len(rows)), np.empty(len(rows), dtype=np.bool_)
     recall, n_kept = np.empty(best.shape), np.empty(len(rows))
-    own = None if after is None else np.full(len(rows), -np.inf)
+    own = np.full(len(rows), -np.inf)
     for begin in range(0, len(rows), _BLOCK):
         part = slice(begin, min(begin + _BLOCK, len(rows)))
         logits = head(torch.from_numpy(rows[part])).float()
@@ -231,9 +234,9 @@ def _answers(
         right[part] = logits.argmax(dim=1).cpu().numpy() == best[part, 0]
         wanted = torch.from_numpy(best[part].astype(np.int64)).to(kept.device)
         recall[part] = kept.gather(1, wanted).cpu().numpy()
-        if after is not None and own is not None:
-            known = torch.from_numpy(after[part])[:, None].to(logits.device)
-            own[part] = logits.gather(1, known)[:, 0].cpu().numpy() - log_kept[part]
+        if after is not None:
+            followed = torch.from_numpy(np.maximum(after[part], 0))[:, None].to(logits.device)
+            own[part] = logits.gather(1, followed)[:, 0].cpu().numpy() - log_kept[part]
     return log_kept, own, right, recall, n_kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,14 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from thinleaf._dtypes import PARAM, ParamArray
+from thinleaf.torch.heads.tree_head import TreeHead
 
 
 class _EnoughError(Exception):
     """Raised inside a forward pass when the states that were asked for are there."""
 
 
-def find_layer(model: nn.Module, layer: str | nn.Module | None) -> tuple[str, nn.Linear]:
-    """Return the output layer and its name in the network.
+def find_layer(model: nn.Module, layer: str | nn.Module | None) -> tuple[str, nn.Linear | TreeHead]:
+    """Return the output layer and its name in the network; or the head in its place.
 
     Parameters
     ----------
@@ -27,6 +29,8 @@ def find_layer(model: nn.Module, layer: str | nn.Module | None) -> tuple[str, nn
         Its name or itself. By default, what ``get_output_embeddings`` gives (transformers), else
         the linear layer with the most outputs, the last one of these.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a Module, is {type(model).__name__}")
     modules = dict(model.named_modules())
     if isinstance(layer, str):
         if layer not in modules:
@@ -38,7 +42,7 @@ def find_layer(model: nn.Module, layer: str | nn.Module | None) -> tuple[str, nn
         if wanted is None and callable(ask):
             wanted = ask()
         if wanted is None:
-            linear = [part for part in modules.values() if isinstance(part, nn.Linear)]
+            linear = [part for part in modules.values() if isinstance(part, nn.Linear | TreeHead)]
             if not linear:
                 raise ValueError("the network has no linear layer: give layer")
             most = max(part.out_features for part in linear)
@@ -47,7 +51,7 @@ def find_layer(model: nn.Module, layer: str | nn.Module | None) -> tuple[str, nn
         if not names:
             raise ValueError("layer is no part of the network")
         name, found = names[0], wanted
-    if not isinstance(found, nn.Linear):
+    if not isinstance(found, nn.Linear | TreeHead):
         raise TypeError(f"the output layer must be nn.Linear, is {type(found).__name__}")
     return name, found
 
@@ -84,8 +88,9 @@ def collect_states(
     model : Module
         Put into eval mode meanwhile.
     batches : iterable
-        Such as a DataLoader: tensors, tuples of arguments, or mappings of named arguments. Of
-        sequences with an ``attention_mask``, padded places are left out.
+        Such as a DataLoader: tensors, tuples of arguments, or mappings of named arguments. What a
+        tuple has beyond the arguments that the network takes is left out, such as the labels of a
+        classifier, and so are padded places of sequences with an ``attention_mask``.
     layer : str or Module, optional
         As for :func:`replace_head`.
     max_states : int, optional
@@ -97,6 +102,7 @@ def collect_states(
     """
     name, output = find_layer(model, layer)
     device = output.weight.device
+    most = _most_arguments(model)
     parts: list[ParamArray] = []
     mask: Tensor | None = None
 
@@ -112,7 +118,7 @@ def collect_states(
     hook = output.register_forward_pre_hook(keep)
     try:
         for batch in batches:
-            positional, named = _arguments(batch, device)
+            positional, named = _arguments(batch, device, most)
             found = named.get("attention_mask")
             mask = found if isinstance(found, Tensor) else None
             try:
@@ -131,12 +137,22 @@ def collect_states(
     return np.concatenate(parts)[:max_states]
 
 
-def _arguments(batch: Any, device: torch.device) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _most_arguments(model: nn.Module) -> int | None:
+    """Return how many positional arguments a network takes; None if there is no limit."""
+    kinds = [given.kind for given in inspect.signature(model.forward).parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return None
+    return sum(kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds)
+
+
+def _arguments(
+    batch: Any, device: torch.device, most: int | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     def moved(value: Any) -> Any:
         return value.to(device) if isinstance(value, Tensor) else value
 
     if isinstance(batch, Mapping):
         return (), {name: moved(value) for name, value in batch.items() if name != "labels"}
     if isinstance(batch, tuple | list):
-        return tuple(moved(value) for value in batch), {}
+        return tuple(moved(value) for value in batch[:most]), {}
     return (moved(batch),), {}

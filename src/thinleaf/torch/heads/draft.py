@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from thinleaf._dtypes import AccumArray, AnyArray
+from thinleaf.arrays.checks import is_whole
 from thinleaf.torch.heads.collect import as_states
 from thinleaf.torch.heads.targets import full_answers
 from thinleaf.torch.heads.tree_head import TreeHead
@@ -45,7 +46,7 @@ def draft_mapping(head: TreeHead, leaf: int | None = None) -> DraftMapping:
     """
     if leaf is None:
         classes = np.sort(head.sets.frequent)
-    elif 0 <= leaf < head.n_leaves:
+    elif is_whole(leaf) and 0 <= leaf < head.n_leaves:
         classes = head.sets.of(leaf)
     else:
         raise ValueError(f"leaf must be from 0 to {head.n_leaves - 1}, got {leaf}")
@@ -102,7 +103,8 @@ def draft_report(
         How often a drafter with all classes is right; 1 shows what lists alone cost.
     """
     if np.ndim(states) != 3:
-        raise ValueError(f"states must have shape (n_sequences, length, …), got {states.shape}")
+        raise ValueError(f"states must have shape (n_sequences, length, …), got {np.shape(states)}")
+    states = states if isinstance(states, Tensor) else np.asarray(states)
     if n_draft < 1 or states.shape[1] < n_draft:
         raise ValueError(f"n_draft must be from 1 to the length, {states.shape[1]}, got {n_draft}")
     if not 0.0 < drafter <= 1.0:

@@ -66,6 +66,8 @@ def write(head: TreeHead, path: Path) -> None:
 
 def read(kind: type[TreeHead], path: Path, layer: nn.Linear, rows: RowKind | None) -> TreeHead:
     """Read a head for its layer; ``ModelFileError`` if the file is not what it should be."""
+    if not isinstance(layer, nn.Linear | kind):
+        raise TypeError(f"layer must be nn.Linear, is {type(layer).__name__}")
     arrays, metadata = read_arrays(path, mapped=False)
     try:
         require(metadata.get("format") == FORMAT, "it holds no head")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from thinleaf._dtypes import ACCUM, PARAM, ParamArray
@@ -62,6 +63,7 @@ def replace_head(
     ----------
     model : Module
         A network with an ``nn.Linear`` output layer; or that layer itself, with states as tensor.
+        A head that is there already is made anew, of the layer's own weights.
     states : Tensor, ndarray or iterable of batches
         Hidden states of shape (…, in_features), in the order of the text; or batches, such as a
         DataLoader's, that the network is run on to collect them (:func:`collect_states`).
@@ -131,10 +133,14 @@ def replace_head(
         depth = int(np.clip(np.log2(max(training.size / _STATES_A_LEAF, 1.0)), 0, _MOST_DEPTH))
     settings = TrainingSettings(depth, size, loss, n_sweeps, seed=seed)
     weight, bias = output.weight.detach(), output.bias
+    if not bool(torch.isfinite(weight).all()):
+        raise ValueError("the weights of the output layer must be finite")
     if answers is None:
         answers = full_answers(given, weight, None if bias is None else bias.detach())
     elif len(answers.classes) != len(given):
         raise ValueError(f"{len(given)} states, but {len(answers.classes)} answers")
+    elif int(answers.classes.max()) >= n_classes:
+        raise ValueError(f"the answers are of another layer: this one has {n_classes} classes")
     with executor_for(n_jobs) as executor:
         routers, sets = _train(given, answers, training, n_classes, common, settings, executor)
     leaf = routers.leaves_of(given)

@@ -30,7 +30,7 @@ def kind_of(rows: Tensor) -> RowKind:
         if rows.dtype == _TORCH[name]:
             kind: RowKind = name
             return kind
-    raise ValueError(f"rows must be one of {get_args(RowKind)}, got {rows.dtype}")
+    raise ValueError(f"the layer must be of float32, float16 or bfloat16, is of {rows.dtype}")
 
 
 def narrowed(weight: Tensor, kind: RowKind) -> Tensor:

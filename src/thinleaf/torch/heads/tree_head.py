@@ -30,6 +30,8 @@ _FEW = 16
 
 _TREE = ("router_weight", "router_bias", "common", "set_ptr", "set_classes", "frequent")
 _BYTES = tuple(f"byte_{name}" for name in ByteRows._fields)
+_SINGLE = ("router_weight", "router_bias", *_BYTES[1:])
+"""Buffers that are single precision, whatever the layer's weights are."""
 
 
 class KeptLogits(NamedTuple):
@@ -355,14 +357,14 @@ class TreeHead(nn.Module):
         leaves = self.leaves_of(states).reshape(len(states), self.n_paths)
         own = self._scores(states, self.common)
         logits = own.new_full((len(states), self.out_features), -torch.inf)
-        logits = logits.index_copy(1, self.common.long(), own)
+        logits.index_copy_(1, self.common.long(), own)
         for path in leaves.T:
             for leaf in torch.unique(path).tolist():
                 at = torch.nonzero(path == leaf)[:, 0]
                 begin, end = self.set_ptr[leaf : leaf + 2].tolist()
                 classes = self.set_classes[begin:end].long()
                 part = self._scores(states[at], classes)
-                logits = logits.index_put((at[:, None], classes[None, :]), part)
+                logits.index_put_((at[:, None], classes[None, :]), part)
         return self._best_again(states, logits) if self._kind == "int8" else logits
 
     def _scores(self, states: Tensor, classes: Tensor) -> Tensor:
@@ -458,9 +460,17 @@ class TreeHead(nn.Module):
             self.n_paths = 1
 
     def _apply(self, fn: Any, recurse: bool = True) -> TreeHead:
-        """Move or convert tensors; what kernels take is asked for again."""
+        """Move or convert tensors, but leave routers and bounds in single precision.
+
+        What follows from the layer's weights is made of them again.
+        """
+        single = {name: getattr(self, name) for name in _SINGLE}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self._given = None
+        for name, tensor in single.items():
+            setattr(self, name, tensor.to(self.weight.device))
+        if not self.rows.numel() and self._kind != "int8":
+            self._kind = kind_of(self.weight.data)
+        self._version, self._given = -1, None
         return self
 
 

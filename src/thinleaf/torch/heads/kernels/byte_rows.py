@@ -44,9 +44,9 @@ def _rounded(
     step = max(largest / most, 1e-300)
     rest = 0.0
     for j in range(state.size):
-        number = np.rint(np.float64(state[j]) / step)
-        whole[j] = np.int16(number)
-        left = np.float64(state[j]) - step * number
+        whole[j] = np.int16(np.rint(np.float64(state[j]) / step))
+    for j in range(state.size):
+        left = np.float64(state[j]) - step * np.float64(whole[j])
         rest += left * left
     length = np.sqrt(square)
     slack = np.float64(norms[0]) * np.sqrt(rest) + 1e-6 * np.float64(norms[1]) * length
