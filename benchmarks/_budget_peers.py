@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from benchmarks._tuned import NAPKINS, PECOS, Contender, fitted, inner, search
 from thinleaf.measuring import Split
 from thinleaf.measuring.latency import N_SINGLE, Stopwatch, prepared_rows, single_latency
-from thinleaf.measuring.peers import FastText, Pecos
+from thinleaf.measuring.peers import FastText, Pecos, fasttext_line
 
 Peer = dict[str, Any]
 
@@ -54,8 +54,7 @@ def fasttext(split: Split, seconds: float) -> Iterator[Peer]:
         paths = []
         for name, rows in zip(("valid", "train"), parts, strict=True):
             lines = [
-                f"__label__{split.y_train[i]} {' '.join(split.texts_train[i].split())}\n"
-                for i in rows
+                f"__label__{split.y_train[i]} {fasttext_line(split.texts_train[i])}" for i in rows
             ]
             paths.append(Path(folder, name))
             paths[-1].write_text("".join(lines), encoding="utf-8")

@@ -75,7 +75,7 @@ def our_rows(
     error = 100 * float(np.mean(model.predict(features.transform(test)) != y_test))
     single = [
         single_latency(features.row_of, one),
-        single_latency(model.predictor.top_class_one, rows),
+        single_latency(model.predict_one, rows),
         single_latency(direct, one),
     ]
     batch = [

@@ -218,15 +218,27 @@ def dense_row(x: Any) -> AnyArray:
 
 def pairs(indices: Any, values: Any) -> tuple[AnyArray, AnyArray]:
     """Return indices and values of one sparse sample as kernels take them."""
-    if type(indices) is not np.ndarray or indices.dtype is not _INT32 or indices.strides != _STEP:
+    if not _is_plain(indices, _INT32):
         wide = np.ascontiguousarray(indices)
         if wide.ndim != 1 or (wide.size and wide.dtype.kind not in "iu"):
             raise ValueError("indices must be integers in one axis")
         # out of range stays so: the kernel says it
         indices = np.clip(wide, -1, np.iinfo(INDEX).max).astype(INDEX)
-    if type(values) is not np.ndarray or values.dtype is not _FLOAT32 or values.strides != _STEP:
+    if not _is_plain(values, _FLOAT32):
         values = dense_row(values)
     return indices, values
+
+
+def _is_plain(array: Any, dtype: Any) -> bool:
+    """Return whether an array is one that kernels take as it is.
+
+    What kernels return that came from the cache has a type that is equal, but not the same object.
+    """
+    return (
+        type(array) is np.ndarray
+        and (array.dtype is dtype or array.dtype == dtype)
+        and array.strides == _STEP
+    )
 
 
 def sample(x: Any, values: Any, n_features: int) -> tuple[AnyArray, AnyArray | None]:

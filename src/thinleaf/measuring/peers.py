@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from thinleaf._dtypes import PARAM, AccumArray, AnyArray
 from thinleaf.measuring.latency import prepared_rows
 from thinleaf.measuring.split import Split
 from thinleaf.measuring.systems import System
+
+_WORDS = re.compile(r"\w+|[^\w\s]")
 
 _MAX_PROBABILITIES = 1 << 26
 """Of more pairs of test row and class, a library that gives lists of them is not asked."""
@@ -291,8 +294,10 @@ class FastText(OneByOne):
         wide = self.loss == "hs" or split.n_classes < 500
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "train.txt"
-            pairs = zip(split.y_train, split.texts_train or [], strict=True)
-            lines = (f"__label__{c} {_flat(text)}\n" for c, text in pairs)
+            # it reads them in this order, and lines that are sorted by class teach it little
+            order = np.random.default_rng(0).permutation(split.y_train.size)
+            texts = split.texts_train or []
+            lines = (f"__label__{split.y_train[i]} {fasttext_line(texts[i])}" for i in order)
             path.write_text("".join(lines), encoding="utf-8")
             self.model = fasttext.train_supervised(
                 str(path), loss=self.loss, thread=1, wordNgrams=2, verbose=0, epoch=25, lr=0.5,
@@ -321,7 +326,7 @@ class FastText(OneByOne):
 
     def samples(self, split: Split, n: int) -> list[tuple[Any, ...]]:
         """Return texts as fastText reads them."""
-        return [(_flat(text) + "\n",) for text in (split.texts_test or [])[:n]]
+        return [(fasttext_line(text),) for text in (split.texts_test or [])[:n]]
 
     def one(self) -> Callable[..., Any]:
         """Return the prediction of a text."""
@@ -333,8 +338,9 @@ class FastText(OneByOne):
         return _file_size(self.model.save_model)
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.lower().split())
+def fasttext_line(text: str) -> str:
+    """Return a text as fastText reads it: small letters, words apart from what stands beside."""
+    return " ".join(_WORDS.findall(text.lower())) + "\n"
 
 
 class NapkinXC(Peer):
