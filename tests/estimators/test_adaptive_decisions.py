@@ -430,6 +430,18 @@ def test_a_flat_leaf_that_beat_a_grown_tree_does_not_grow_when_a_fit_goes_on(mon
         assert_same(held_out(checkpoint=tmp_path / "tree.ckpt").fit(X, y), whole)
 
 
+def test_a_flat_leaf_of_dense_rows_may_have_margins():
+    """With few rows a class and many features, they may err less than likelihoods."""
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((12, 80))
+    y, y_new = np.arange(300) % 12, np.arange(3000) % 12
+    X, X_new = (centres[c] + 4.0 * rng.standard_normal((c.size, 80)) for c in (y, y_new))
+    chosen, softmax = (held_out(leaf_loss=loss).fit(X, y) for loss in ("auto", "softmax"))
+    assert chosen.tree_.n_leaves == softmax.tree_.n_leaves == 1
+    assert chosen.leaf_loss_ == "hinge"
+    assert chosen.score(X_new, y_new) >= softmax.score(X_new, y_new) - 0.01
+
+
 @pytest.mark.parametrize(
     ("case", "nth", "given"), [("grid", 2, {}), ("sparse", 1, {"initial_depth": 0})]
 )

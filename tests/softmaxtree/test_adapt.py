@@ -190,6 +190,7 @@ def wishes(**options) -> Wishes:
         "contraction": 0.8,
         "first_share": None,
         "leaf_losses": ("softmax",),
+        "flat_losses": ("softmax", "hinge"),
         "search": True,
         "init": "pca_median",
         "axis": False,

@@ -165,8 +165,9 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
     leaf_loss : {"auto", "softmax", "hinge"}
         If held-out rows decide: what leaves minimise. A softmax; or a squared hinge loss of each
         class against the others, without an ℓ₁ penalty, which is often better and faster on text.
-        ``"auto"`` tries both on sparse input, unless a penalty of leaves is given, and takes the
-        softmax else. Routers follow the leaves, unless a penalty of routers is given.
+        ``"auto"`` tries both on sparse input, and for a flat leaf of dense input, unless a penalty
+        of leaves is given, and takes the softmax else. Routers follow the leaves, unless a penalty
+        of routers is given.
     small_weights : {"auto", "drop", "keep"} or float
         If held-out rows decide, on sparse input: ``"drop"`` leaves out weights of leaves and
         routers that hardly matter, as many as raise the errors of held-out rows by no more than a
@@ -426,6 +427,7 @@ class AdaptiveSoftmaxTreeClassifier(BaseTaoClassifier):
             self.contraction,
             self.initial_contraction,
             self._leaf_losses(sparse),
+            self._leaf_losses(sparse=True),
             self.leaf_ridge is None and self.leaf_l1 is None,
             self._init(data),
             (self._is_varied or self.init == "auto") and few_features(data.X),

@@ -71,6 +71,14 @@ _MOST_WEIGHTS = 1.5e8
 """Sparse rows of so few classes have such a trial up to more work, as far as a block of weights is
 no larger: with guests and some shares of the classes, leaves of a tree take about as much."""
 
+_SEARCHED_WORK = 1.5e10
+_WORTH_SEARCHING = 1.3
+"""Up to so much work, a flat leaf of dense rows has the loss and ridge that suit it before it is
+compared, unless it has more than this many times the errors of a tree after one sweep."""
+
+_WORTH_COMPARING = 1.05
+"""How many times the errors of the best flat leaf another loss may have to have its ridge found."""
+
 _CLASSES_PER_FEATURE = 16
 """Dense features that are fewer than classes by more than this are not tried with one flat leaf."""
 
@@ -78,10 +86,13 @@ DENSE_STRENGTH = 0.005
 """Ridge of leaves of a dense tree that is to grow. The leaves of the first tree do not say what
 suits those that come of them."""
 
+FLAT_STRENGTH: dict[LeafLoss, float] = {"softmax": DENSE_STRENGTH, "hinge": 0.7}
+"""Ridge of one flat leaf of dense rows at which the search for it begins."""
+
 _TABLE = 64
 _CLEARLY = 0.7
-"""Dense features up to which splits by one of them are tried, and the share of the errors of a tree
-without them that they may have."""
+"""Dense features up to which splits by one of them are tried and a tree need not be surely better
+than a flat leaf, and the share of the errors of a tree without such splits that they may have."""
 
 _WORTH_FITTING = 1.4
 """How many times the errors of the tree that has grown a decision tree may have to be fitted."""
@@ -114,7 +125,8 @@ class Wishes:
         α.
     first_share : float, optional
         α₀: the share of all classes that a leaf of the first tree may hold.
-    leaf_losses : sequence of {"softmax", "hinge"}
+    leaf_losses, flat_losses : sequence of {"softmax", "hinge"}
+        Of leaves of a tree, and of one flat leaf of dense rows.
     search : bool
         Look for the ridge of leaves.
     init : Way
@@ -131,6 +143,7 @@ class Wishes:
     contraction: float
     first_share: float | None
     leaf_losses: Sequence[LeafLoss]
+    flat_losses: Sequence[LeafLoss]
     search: bool
     init: Way
     axis: bool
@@ -247,7 +260,7 @@ def adapt(
     grown = work.grow(start, saved)
     if flat is not None and work.prefers(flat, grown) and grown.ended != "interrupted":
         try:
-            start = work.with_best_ridge(flat)
+            start = work.best_flat(flat)
             # a fit that goes on from a checkpoint goes on with the tree, and comes here again
             grown = replace(work, after=None).grow(start, None)
         except KeyboardInterrupt:
@@ -338,6 +351,7 @@ class _Work:
     seed: np.random.SeedSequence
     after: Callable[[Grown], None] | None
     initial: dict[tuple[int, bool], InitialTree] = field(default_factory=dict)
+    flats: dict[LeafKind, Start] = field(default_factory=dict)
 
     def first_trees(self, kind: LeafKind | None) -> tuple[Start, Start | None]:
         """Return the tree to grow, and a flat one that it has yet to beat, if there is one."""
@@ -356,7 +370,9 @@ class _Work:
         affordable = flat_is_affordable(self.data.X, self.data.n_classes)
         if wishes.depth is not None or depth == 0 or not affordable:
             return self._with_guests(deep, again), None
-        flat = min(map(partial(self._fitted, 0), self._flat_kinds(kinds)), key=_error_of)
+        flat = min(map(self._flat, self._flat_kinds(kinds)), key=_error_of)
+        if kind is None and self._is_worth_searching(flat, deep):
+            flat = self.best_flat(flat)
         noise = self._noise(flat.error, deep.error) if sparse else 0.0
         if flat.error > deep.error - noise:  # else it is surely better, and the tree need not grow
             return self._with_guests(deep, again), flat
@@ -364,7 +380,7 @@ class _Work:
             deep = self._swept(deep)
             if deep.error <= _MAY_CATCH_UP * flat.error:
                 return deep, flat
-        return self.with_best_ridge(flat), None
+        return self.best_flat(flat), None
 
     def _flat_kinds(self, kinds: Sequence[LeafKind]) -> Sequence[LeafKind]:
         """Return the kinds of one flat leaf to try: the quick one alone, if they take long."""
@@ -373,29 +389,51 @@ class _Work:
             return kinds
         return [kind for kind in kinds if kind.loss == "hinge"] or kinds[:1]
 
-    def with_best_ridge(self, flat: Start) -> Start:
-        """Return a flat leaf of dense rows with the ridge that suits it; of sparse ones it has."""
-        if isinstance(self.data.X, CSR) or not self.wishes.search:
+    def _is_worth_searching(self, flat: Start, deep: Start) -> bool:
+        """Return whether a flat leaf of dense rows may turn out to be better than a tree."""
+        X = self.data.X
+        if isinstance(X, CSR) or X.size * float(self.data.n_classes) > _SEARCHED_WORK:
+            return False
+        return flat.error <= _WORTH_SEARCHING * deep.error
+
+    def best_flat(self, flat: Start) -> Start:
+        """Return a flat leaf of dense rows with the loss and the ridge that suit it.
+
+        One of sparse rows has them.
+        """
+        X = self.data.X
+        if isinstance(X, CSR) or not self.wishes.search:
             return flat
-        found = {flat.kind.strength: flat}
+        large = X.size * float(self.data.n_classes) > _SEARCHED_WORK
+        losses = [flat.kind.loss] if large else self.wishes.flat_losses
+        kinds = [LeafKind(loss, FLAT_STRENGTH[loss], flat.kind.axis) for loss in losses]
+        best = flat
+        for first in sorted(map(self._flat, kinds), key=_error_of):
+            if first.error > _WORTH_COMPARING * best.error:
+                break
+            _, strength = search(partial(self._flat_error, first.kind), first.kind.strength)
+            best = min(best, self._flat(replace(first.kind, strength=strength)), key=_error_of)
+        return best
 
-        def error(strength: float) -> float:
-            if strength not in found:
-                found[strength] = self._fitted(0, replace(flat.kind, strength=strength))
-            return found[strength].error
+    def _flat(self, kind: LeafKind) -> Start:
+        """Return one leaf of all classes; what was fitted is kept."""
+        if kind not in self.flats:
+            self.flats[kind] = self._fitted(0, kind)
+        return self.flats[kind]
 
-        return found[search(error, flat.kind.strength)[1]]
+    def _flat_error(self, kind: LeafKind, strength: float) -> float:
+        return self._flat(replace(kind, strength=strength)).error
 
     def prefers(self, flat: Start, grown: Grown) -> bool:
         """Return whether a flat leaf is as good as the tree that has grown.
 
-        On sparse rows it is the simpler model of the two, so the tree must be better by more than
-        a standard error: it is also the best of several.
+        It is the simpler model of the two, and the tree is the best of several, so the tree must be
+        better by more than a standard error; but not where features are few: a flat leaf can say
+        little of them.
         """
-        reached = _judged_error(grown)
-        if not isinstance(self.data.X, CSR):
-            return flat.error <= reached
-        return flat.error <= reached + self._noise(flat.error, reached)
+        reached, X = _judged_error(grown), self.data.X
+        noise = 0.0 if few_features(X) else self._noise(flat.error, reached)
+        return flat.error <= reached + noise
 
     def _noise(self, error: float, other: float) -> float:
         """Return the standard error of the difference of two errors on the judge's rows, about."""
