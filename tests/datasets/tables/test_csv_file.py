@@ -213,6 +213,8 @@ def test_records_that_are_not_utf8(bad):
         read_examples(io.BytesIO(b"label,t" + bad + b"\na,one\n"), format="csv")
     with pytest.raises(DataFileError, match=r"^<stream>:1: not UTF-8"):
         read_examples(io.BytesIO("label,text\na,one\n".encode("utf-16")), format="csv")
+    with pytest.raises(DataFileError, match=r"^<stream>:1: not UTF-8"):
+        read_examples(io.BytesIO("label,text\r\na,one\r\n".encode("utf-16")), format="csv")
 
 
 def test_a_quote_that_is_not_closed_costs_its_line_only():

@@ -149,7 +149,9 @@ class CsvTable:
         except csv.Error as error:
             self._shown = taken[0]
             number, last = taken[0][0], taken[-1][0]
-            problem = _bad_record(error, last if last > number else None)
+            several = last > number
+            found = None if several else self._problem  # no text at all, such as UTF-16
+            problem = found or _bad_record(error, last if several else None)
             self._read_again(number)
             return number, problem
         self._shown = taken[0]
