@@ -355,6 +355,24 @@ def test_bad_input(X, y, message):
     assert not hasattr(clf, "model_")
 
 
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([b"a card"], "number 0 is b'a card'"),
+        ([["a card"]], r"number 0 is \['a card'\]"),
+        ([np.array(["a card"])], "number 0 is array"),
+        (np.array([["a card"]]), "one axis"),
+        ([pd.NA], "number 0 is missing"),
+    ],
+)
+def test_texts_are_no_rows(X, message, tmp_path):
+    clf = quick(features="words").fit(TEXTS, LABELS)
+    clf.save(tmp_path / "model")
+    for model in (clf, clf.freeze(), thinleaf.load(tmp_path / "model")):
+        with pytest.raises(ValueError, match=message):
+            model.predict(X)
+
+
 def test_texts_without_terms():
     with pytest.raises(ValueError, match=r"no term"):
         quick(features="words").fit(["!", "?"] * 10, [0, 1] * 10)
@@ -376,6 +394,11 @@ def test_texts_without_terms():
             {"text_columns": "title", "numeric_columns": "price"},
             FRAME.assign(price=np.nan),
             "missing, NaN or infinite in row 0",
+        ),
+        (
+            {"text_columns": "a", "numeric_columns": "n"},
+            {"a": TEXTS, "n": [10**400] * 160},
+            "column 'n' must hold numbers",
         ),
         ({"text_columns": "a"}, {"a": ["x"] * 3}, "there are 3 texts"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -37,7 +38,10 @@ def test_an_empty_column_is_named():
         TextClassifier(text_columns=["title", "note"]).fit(table, LABELS)
 
 
-@pytest.mark.parametrize("wrong", [None, 1, float("nan"), b"a card", ["a card"]])
+WRONG = [None, 1, float("nan"), pd.NA, b"a card", ["a card"], np.array(["a card"])]
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, pd.Series({"title": "a card", "amount": 1})])
 @pytest.mark.parametrize("model", [None, RecallTreeClassifier(random_state=0)])
 def test_one_text_must_be_one(wrong, model, tmp_path):
     texts = ["a card", "a loan", "a trip"] * 40

@@ -13,7 +13,7 @@ from thinleaf.arrays.checks import require
 from thinleaf.arrays.files import typed
 from thinleaf.arrays.rows import CSR, Rows, as_matrix, as_rows
 from thinleaf.model.file_parts import Section
-from thinleaf.text.inputs import Input, column_names, input_of, text_list
+from thinleaf.text.inputs import Input, column_names, input_of, is_missing, text_list
 from thinleaf.text.known_terms import Evidence
 
 VERSION = 1
@@ -281,8 +281,8 @@ class Table:
         if values.ndim != 1:
             raise ValueError(f"column {name!r} must have one axis, got shape {values.shape}")
         if values.dtype.kind == "O" and not any(isinstance(v, str) for v in values.tolist()):
-            filled = [np.nan if _is_missing(v) else v for v in values.tolist()]
-            with suppress(TypeError, ValueError):
+            filled = [np.nan if is_missing(v) else v for v in values.tolist()]
+            with suppress(TypeError, ValueError, OverflowError):
                 values = np.array(filled, dtype=ACCUM)
         if values.dtype.kind not in "fiub":
             raise ValueError(
@@ -320,10 +320,6 @@ def _as_list(column: Any) -> list[Any]:
         if hasattr(column, method):
             return list(getattr(column, method)())
     return list(column)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _made(name: str, texts: Any, make: Callable[[Any], Input]) -> Input:

@@ -264,7 +264,7 @@ def _strings(texts: list[Any], name: str) -> list[str]:
     for number, text in enumerate(texts):
         if isinstance(text, str):  # of a subclass, such as NumPy's
             continue
-        missing = text is None or text != text or type(text).__name__ in ("NAType", "NaTType")
+        missing = is_missing(text) or (isinstance(text, Number) and text != text)
         what = "missing" if missing else f"{text!r}, a {type(text).__name__}"
         hint = "leave such rows out, or fill in ''" if missing else "make strings of them first"
         raise ValueError(f"{name} must be strings, but number {number} is {what}: {hint}")
@@ -284,16 +284,37 @@ def is_rows(X: Any) -> bool:
     if isinstance(X, CSR) or hasattr(X, "indptr") or hasattr(X, "tocsr"):
         return True
     if isinstance(X, np.ndarray):
-        return X.dtype.kind in "fiubc" or X.ndim > 1
+        return X.dtype.kind in "fiubc" or (X.ndim > 1 and X.dtype.kind not in "US")
     if isinstance(X, list | tuple):
-        return bool(X) and not isinstance(X[0], str | Mapping) and hasattr(X[0], "__len__")
+        return bool(X) and hasattr(X[0], "__len__") and not _is_sample(X[0])
     return False
+
+
+def _is_sample(x: Any) -> bool:
+    """Return whether it is a text, a sample with columns, or words: no row of numbers."""
+    if isinstance(x, list | tuple):
+        return any(isinstance(value, str) for value in x)
+    return isinstance(x, str | bytes | Mapping) or _holds_texts(x)
+
+
+def _holds_texts(x: Any) -> bool:
+    """Return whether it is an array of strings, or a row of a table with such."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or getattr(dtype, "kind", "O") not in "OUS":
+        return False
+    return any(isinstance(value, str) for value in np.ravel(x))
 
 
 def checked_sample(x: Any) -> Any:
     """Return a row as it is; ``ValueError`` if it is neither that nor a text."""
     words = isinstance(x, list | tuple) and any(isinstance(value, str) for value in x)
-    if x is None or words or isinstance(x, bytes | Number):
+    if x is None or words or isinstance(x, bytes | Number) or is_missing(x) or _holds_texts(x):
         what = "a list of texts" if words else repr(x) if x is None else type(x).__name__
-        raise ValueError(f"give one text, a str, or a row of features, got {what}")
+        hint = "; of a row of a table, its to_dict()" if hasattr(x, "to_dict") else ""
+        raise ValueError(f"give one text, a str, or a row of features, got {what}{hint}")
     return x
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, or what pandas has in its place."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
