@@ -25,6 +25,8 @@ from thinleaf import (
 from thinleaf.estimators._auto import contenders, search
 from thinleaf.estimators._auto.deadline import Clock, Deadline
 from thinleaf.estimators._auto.judge import Deployment, Judge
+from thinleaf.estimators._auto.raw_texts import texts_of_rows
+from thinleaf.labeltree.frozen import FrozenLabelTree
 from thinleaf.model.variant import Variant
 
 
@@ -315,6 +317,70 @@ def test_a_budget_of_texts_that_cannot_be_kept_is_said_as_it_was_given():
     clf = TextClassifier("auto", features="words", max_bytes=100, random_state=0)
     with pytest.raises(ValueError, match=r"no model keeps 100 bytes.*ask for max_bytes=\d{4}"):
         clf.fit(X, y)
+
+
+def test_a_label_tree_on_the_texts_is_among_the_candidates(monkeypatch, tmp_path):
+    X, y = texts()
+    slow, fast = 9.0, 2.0
+    FakeTimes(monkeypatch, lambda model: fast if isinstance(model, FrozenLabelTree) else slow)
+    clf = TextClassifier("auto", max_us=5.0, random_state=0).fit(X, y)
+    inner = clf.model_
+    assert inner.frontier_.chosen.source == "label tree"
+    assert "a label tree on the raw texts" in inner.why_
+    assert isinstance(clf.freeze(), FrozenLabelTree)
+    assert clf.rejection_ is not None
+    assert clf.score(X, y) > 0.5
+    clf.save(tmp_path / "model")
+    for again in (load(tmp_path / "model"), load_estimator(tmp_path / "model")):
+        np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+    tree = clf.at(max_us=20.0)
+    assert not isinstance(tree, FrozenLabelTree)
+    assert tree.predict_one(X[0]) in set(y)
+    assert clf.explain(X[0]).label == clf.predict_one(X[0])
+    with pytest.raises(ValueError, match="a label tree was chosen"):
+        clf.freeze(weights="int8")
+    copied = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(copied.predict_proba(X[:9]), clf.predict_proba(X[:9]))
+    model = AutoTreeClassifier(max_us=5.0, random_state=0, repeat=inner.decided_by_time_)
+    again = TextClassifier(model, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+def test_a_label_tree_does_not_take_the_place_of_the_default_tree_by_chance(monkeypatch):
+    X, y = texts()
+    FakeTimes(monkeypatch, lambda model: 1.0)
+    clf = TextClassifier("auto", rejection=False, random_state=0).fit(X, y)
+    errors = {(p.source, p.variant): p.error for p in clf.model_.frontier_}
+    assert ("label tree", Variant()) in errors
+    assert clf.model_.frontier_.chosen.error <= errors[search.DEFAULT]
+    assert clf.model_.frontier_.chosen.source != "label tree"
+
+
+def test_features_that_are_given_leave_no_label_tree():
+    X, y = texts(200)
+    clf = TextClassifier("auto", features="words", rejection=False, random_state=0).fit(X, y)
+    assert "label tree" not in {p.source for p in clf.model_.frontier_}
+
+
+def test_a_label_tree_that_is_too_large_is_not_trained_further(monkeypatch):
+    monkeypatch.setattr(contenders, "_LEAST_RUNG", 100)
+    X, y = texts()
+    free = TextClassifier("auto", rejection=False, random_state=0).fit(X, y)
+    sizes = {p.source: p.bytes for p in free.model_.frontier_ if p.variant == Variant()}
+    limit = sizes["tree"] + 1000
+    assert limit < sizes["label tree"] / 4
+    clf = TextClassifier("auto", rejection=False, max_bytes=limit, random_state=0).fit(X, y)
+    assert "label tree: no better" in clf.model_.why_
+
+
+def test_rows_know_their_texts():
+    made = ["a b", "b a c", "a b", "c d", "a b"]
+    X = sp.csr_matrix(np.array([[1, 1, 0], [1, 1, 2], [1, 1, 0], [0, 0, 3], [1, 1, 0]], np.float32))
+    y = np.array([0, 1, 0, 1, 1])
+    data = AdaptiveSoftmaxTreeClassifier()._read(X, y, np.array([1.0, 1.0, 1.0, 1.0, 0.0]))[0]
+    found = texts_of_rows(made, X, y, data, np.unique(y))
+    by_class = sorted(zip(data.y.tolist(), found.tolist(), data.weight.tolist(), strict=True))
+    assert by_class == [(0, "a b", 2.0), (1, "b a c", 1.0), (1, "c d", 1.0)]
 
 
 def test_budgets_are_for_auto():

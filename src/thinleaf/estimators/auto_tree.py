@@ -19,7 +19,14 @@ from thinleaf._dtypes import AnyArray
 from thinleaf.arrays.rows import as_matrix
 from thinleaf.estimators._auto.contenders import Trainer
 from thinleaf.estimators._auto.deadline import Clock
-from thinleaf.estimators._auto.judge import Deployment, Judge, Metric, check_metric
+from thinleaf.estimators._auto.judge import Deployment, Judge, Metric, check_metric, file_bytes
+from thinleaf.estimators._auto.raw_texts import (
+    Form,
+    derived,
+    fitted_label_tree,
+    n_trees_of,
+    texts_of_rows,
+)
 from thinleaf.estimators._auto.search import (
     SLACK,
     Budget,
@@ -43,6 +50,9 @@ from thinleaf.estimators._base.training_rows import read_training
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.estimators.cost import seconds_of_rows
 from thinleaf.estimators.forest import SoftmaxForestClassifier
+from thinleaf.labeltree.frozen import FrozenLabelTree
+from thinleaf.labeltree.texts import text_list
+from thinleaf.labeltree.word_features import WordFeatures
 from thinleaf.model.front import Frontier, Point
 from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.packing import WeightType
@@ -103,7 +113,7 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
     Attributes
     ----------
     model_ : FrozenTree
-        The chosen model, as it is deployed.
+        The chosen model, as it is deployed; in a :class:`TextClassifier` also a label tree.
     estimator_ : estimator
         What it is made of.
     frontier_ : Frontier
@@ -149,6 +159,9 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
     _wrap: Callable[[FrozenTree], Any] | None = None
     _samples: Sequence[Any] | None = None
     """What is deployed instead of a model of rows, and what that takes."""
+
+    _texts: Sequence[str] | None = None
+    """What the rows were made of, if a label tree may be tried on it."""
 
     _reserved: int = 0
     """Bytes that others will add to the file."""
@@ -197,16 +210,17 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         given: tuple[Any, Any, Any] = (X, y, sample_weight)
         limit = self.max_fit_seconds if self.repeat is None else None
         if limit is not None:
-            self._warm_up(data, classes, seed)
+            self._warm_up(X, y, data, classes, seed)
         clock = Clock(limit)
         share = self._share_of_rows(data, classes, seed, clock)
         if share < 1.0:
             left_out = hold_out(data, 1.0 - share, node_seed(seed_sequence(seed), 12))
             data = data.take(np.flatnonzero(left_out < data.weight))
             given = (as_matrix(data.X), classes[data.y], data.weight)
-        trainer = Trainer(given, data, classes, seed, self.n_jobs, clock)
+        texts = None if self._texts is None else texts_of_rows(self._texts, X, y, data, classes)
+        trainer = Trainer(given, data, classes, seed, self.n_jobs, clock, texts)
         threads = self._n_threads
-        judge = Judge(trainer.judging, classes, self.metric, threads)
+        judge = Judge(trainer.judging, classes, self.metric, threads, trainer.judging_texts)
         batch = self.timing == "batch"
         deployment = Deployment(
             judge.rows, batch=batch, wrap=self._deployed, samples=self._samples, n_jobs=threads
@@ -237,7 +251,7 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         if search.interrupted:
             warnings.warn("interrupted: the best model so far is kept", stacklevel=4)
 
-    def _warm_up(self, data: TrainingData, classes: AnyArray, seed: int) -> None:
+    def _warm_up(self, X: Any, y: Any, data: TrainingData, classes: AnyArray, seed: int) -> None:
         """Let what must be compiled once on a machine be compiled before the clock starts."""
         some = data.take(np.arange(0, data.n_rows, max(1, data.n_rows // _WARMING_ROWS)))
         model = AdaptiveSoftmaxTreeClassifier(max_rounds=1, random_state=seed)
@@ -247,6 +261,10 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
             wide = model.freeze().with_beam(2)
             for form in (wide, wide.quantized("int8"), wide.quantized("float16")):
                 form.predictor.top_class(some.X)
+            if self._texts is not None:
+                texts = texts_of_rows(self._texts, X, y, some, classes)
+                words = fitted_label_tree(texts, some, classes, seed, dim=8, epochs=2)
+                words.freeze().predict(texts.tolist())
 
     def _share_of_rows(
         self, data: TrainingData, classes: AnyArray, seed: int, clock: Clock
@@ -267,20 +285,24 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
             estimator = estimator.prefix(chosen.variant.n_trees)
         self.estimator_ = estimator
         self._variant = chosen.variant
-        self.sparse_input_ = estimator.sparse_input_
+        self.sparse_input_ = bool(getattr(estimator, "sparse_input_", True))  # of texts, too
         self.frontier_ = Frontier(search.measured(), chosen, self._metric_name())
         self._sure = search.sure()
         self._searched = {
             name: (search.judged(found), found.final) for name, found in search.contenders.items()
         }
-        self.model_ = self._named(chosen.variant.of(estimator._frozen_form()))
+        self.model_ = self._named(derived(chosen.variant, estimator._frozen_form()))
 
-    def _deployed(self, model: FrozenTree) -> Any:
+    def _deployed(self, model: Form) -> Any:
         """Return a model with all that its file will say."""
         model = self._named(model)
-        return model if self._wrap is None else self._wrap(model)
+        if self._wrap is None or isinstance(model, FrozenLabelTree):
+            return model
+        return self._wrap(model)
 
-    def _named(self, model: FrozenTree) -> FrozenTree:
+    def _named(self, model: Form) -> Any:
+        if isinstance(model, FrozenLabelTree):
+            return model.replaced(summary=self._trained_with)
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else [str(name) for name in names]
         return model.replaced(feature_names=names, summary=self._trained_with)
@@ -309,9 +331,7 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         """
         return self._at(max_us, max_bytes, lambda model: model)  # type: ignore[no-any-return]
 
-    def _at(
-        self, max_us: float | None, max_bytes: float | None, wrap: Callable[[FrozenTree], Any]
-    ) -> Any:
+    def _at(self, max_us: float | None, max_bytes: float | None, wrap: Callable[[Any], Any]) -> Any:
         """Return the same, as it is deployed."""
         check_is_fitted(self)
         if not getattr(self, "_searched", None):
@@ -324,19 +344,24 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         while kept:
             point = preferred(kept, self._sure, expected)
             kept.remove(point)
-            judged, final = self._searched[point.source]
-            found = judged
-            if final is not None and final._frozen_form().n_trees >= point.variant.n_trees:
-                found = final
-            model = wrap(self._named(point.variant.of(found._frozen_form())))
-            if max_bytes is None or model.file_bytes <= max_bytes:
+            model = wrap(self._model_at(point))
+            if max_bytes is None or file_bytes(model) <= max_bytes:
                 return model
         near = self.frontier_.nearest(max_us, max_bytes)
         limits = [f"{name}={limit:g}" for name, limit in given.items() if limit is not None]
+        n_bytes = file_bytes(wrap(self._model_at(near)))
         raise BudgetError(
             f"no model keeps {' and '.join(limits)}: the nearest is {near.name} with {near.us:.3g} "
-            f"µs, of which {SLACK:g} times as many must keep it, and {near.bytes:,} bytes"
+            f"µs, of which {SLACK:g} times as many must keep it, and {n_bytes:,} bytes"
         )
+
+    def _model_at(self, point: Point) -> Any:
+        """Return a model of the front, of all rows if it is there."""
+        judged, final = self._searched[point.source]
+        found = judged
+        if final is not None and n_trees_of(final._frozen_form()) >= point.variant.n_trees:
+            found = final
+        return self._named(derived(point.variant, found._frozen_form()))
 
     def _probe(self) -> _Probe:
         """Return a model to fit to other rows, like the one that was chosen."""
@@ -347,11 +372,23 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
     @property
     def _predictor(self) -> Predictor:
         check_is_fitted(self)
-        return self.model_.predictor
+        found: Predictor = self.model_._predictor
+        return found
 
-    def _frozen_form(self) -> FrozenTree:
+    def _frozen_form(self) -> Any:
         check_is_fitted(self)
         return self.model_
+
+    @property
+    def features_(self) -> WordFeatures:
+        """The terms of texts, if the chosen model is a label tree."""
+        model = getattr(self, "model_", None)
+        if not isinstance(model, FrozenLabelTree) or model.words is None:
+            raise AttributeError("the model takes rows")
+        return model.words
+
+    def _rows(self, X: Any) -> Any:
+        return text_list(X) if hasattr(self, "features_") else super()._rows(X)
 
     def freeze(
         self,
@@ -373,9 +410,11 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
         if beam is not None and beam != "auto":
             changes["beam"] = beam
         if not changes:
-            return model
+            return model  # type: ignore[no-any-return]
+        if isinstance(model, FrozenLabelTree):
+            raise ValueError("beam and weights are for softmax trees: a label tree was chosen")
         other = replace(self._variant, **changes)
-        return self._named(other.of(self.estimator_._frozen_form()))
+        return self._named(other.of(self.estimator_._frozen_form()))  # type: ignore[no-any-return]
 
     def _stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         check_is_fitted(self)
@@ -418,7 +457,8 @@ class AutoTreeClassifier(SparseInputClassifier, Trainable):
     def __getstate__(self) -> dict[str, Any]:
         """Pickle all but what is only for a fit."""
         state: dict[str, Any] = dict(super().__getstate__())
-        return {name: value for name, value in state.items() if name not in ("_wrap", "_samples")}
+        only_for_a_fit = ("_wrap", "_samples", "_texts")
+        return {name: value for name, value in state.items() if name not in only_for_a_fit}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -453,7 +493,7 @@ class _Probe:
 
     @property
     def _predictor(self) -> Predictor:
-        return self._variant.of(self._model._frozen_form()).predictor
+        return derived(self._variant, self._model._frozen_form())._predictor
 
 
 def _int_seed(random_state: Any) -> int:

@@ -211,7 +211,11 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         if made is not None and isinstance(model, AutoTreeClassifier):
             self._deploy_as_texts(model, made, samples, clock)
         interrupted = fit_model(model, rows, labels, sample_weight)
-        model.__dict__.pop("_wrap", None)
+        for name in ("_wrap", "_texts"):
+            model.__dict__.pop(name, None)
+        self._made = made
+        if made is not None and hasattr(model, "features_"):  # a fit to a budget chose a label tree
+            made = None
         self.model_, self.input_, self.classes_ = model, made, model.classes_
         self.rejection_, self._no_rejection = None, type(self)._no_rejection
         source = self._text_input
@@ -240,6 +244,8 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
             model._samples = [{name: column[i] for name, column in samples.items()} for i in some]
         else:
             model._samples = [samples[i] for i in some]
+            if not self._not_for_label_trees():
+                model._texts = samples
         model._wrap = lambda frozen: self._taking_texts(frozen, made, None)
         model._reserved += _REJECTION_BYTES if self.rejection else 0
         if self._limit() is not None:
@@ -549,12 +555,16 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
 
     def _with_texts(self, model: Any) -> Any:
         """Return a frozen model that takes texts."""
-        made = self.input_
-        if made is not None:
-            return self._taking_texts(model, made, self.rejection_)
+        takes_texts = isinstance(model, FrozenLabelTree)
+        chosen = takes_texts == (self.input_ is None)  # other models of a fit to a budget reject
+        rejection = self.rejection_ if chosen else None  # by other figures
+        if not takes_texts:
+            made = self._made if self.input_ is None else self.input_
+            assert made is not None
+            return self._taking_texts(model, made, rejection)
         sections = model.sections
-        if self.rejection_ is not None:
-            sections[SECTION] = self.rejection_.section()
+        if rejection is not None:
+            sections[SECTION] = rejection.section()
         return model.replaced(sections=sections)
 
     def _taking_texts(self, model: Any, made: Input, rejection: Rejection | None) -> Any:
@@ -637,10 +647,12 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
             self.features = encoder
 
     def _restore_label_tree(self, fitted: Mapping[str, Any], model: FrozenLabelTree) -> None:
-        if fitted or self.model is not None or model.words is None:
+        to_a_budget = self.model == "auto" or isinstance(self.model, AutoTreeClassifier)
+        if fitted or not (self.model is None or to_a_budget) or model.words is None:
             raise ValueError("the label tree is not that of a classifier of texts")
         inner = classifier_of(model)
-        self.model = clone(inner)
+        if not to_a_budget:
+            self.model = clone(inner)
         self.model_, self.input_, self.classes_ = inner, None, inner.classes_
         self.rejection_ = model.rejection
 

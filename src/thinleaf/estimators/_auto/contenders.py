@@ -19,6 +19,12 @@ from sklearn.base import clone
 from thinleaf._dtypes import AnyArray
 from thinleaf.arrays.rows import CSR, as_matrix
 from thinleaf.estimators._auto.deadline import Clock, Deadline
+from thinleaf.estimators._auto.raw_texts import (
+    LABEL_TREE,
+    Form,
+    fitted_label_tree,
+    n_trees_of,
+)
 from thinleaf.estimators._base.out_of_bag import WeightedRows
 from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.storable import training_summary
@@ -29,7 +35,6 @@ from thinleaf.estimators.adaptive_tree import (
 )
 from thinleaf.estimators.forest import SoftmaxForestClassifier, tree_seeds
 from thinleaf.execution import executor_for
-from thinleaf.model.frozen import FrozenTree
 from thinleaf.softmaxtree.growth.adapt import (
     DENSE_WORK,
     SPARSE_WORK,
@@ -61,7 +66,7 @@ class Contender:
     Attributes
     ----------
     source : str
-        What it is called: "tree", "round 3", "flat", "depth 4" or "forest".
+        What it is called: "tree", "round 3", "flat", "depth 4", "label tree" or "forest".
     judged : estimator
         Fitted without the held-out rows.
     final : estimator or None
@@ -82,21 +87,26 @@ class Contender:
     fit_seconds: float
 
     @property
-    def form(self) -> FrozenTree:
+    def form(self) -> Form:
         """What is judged."""
-        form: FrozenTree = self.judged._frozen_form()
+        form: Form = self.judged._frozen_form()
         return form
 
     @property
-    def final_form(self) -> FrozenTree | None:
+    def n_trees(self) -> int:
+        """How many trees that has."""
+        return n_trees_of(self.form)
+
+    @property
+    def final_form(self) -> Form | None:
         """What would be deployed, if it is there."""
-        form: FrozenTree | None = None if self.final is None else self.final._frozen_form()
+        form: Form | None = None if self.final is None else self.final._frozen_form()
         return form
 
     def has_all_rows(self, n_trees: int) -> bool:
         """Return whether so many trees are there that are fitted to all rows."""
         form = self.final_form
-        return form is not None and form.n_trees >= n_trees
+        return form is not None and n_trees_of(form) >= n_trees
 
 
 class Trainer:
@@ -112,6 +122,8 @@ class Trainer:
     seed : int
     n_jobs : int or None
     clock : Clock
+    texts : ndarray of shape (n_rows,), optional
+        Of the rows of ``data``, for a label tree.
     """
 
     def __init__(
@@ -122,6 +134,7 @@ class Trainer:
         seed: int,
         n_jobs: int | None,
         clock: Clock,
+        texts: AnyArray | None = None,
     ) -> None:
         self._given, self.data, self.classes = given, data, classes
         self._seed, self._n_jobs, self.clock = seed, n_jobs, clock
@@ -129,10 +142,12 @@ class Trainer:
         self.honest = bool(np.count_nonzero(held) >= LEAST_JUDGES)
         if not self.honest:
             held = data.weight / 2
-        self.part = replace(data, weight=data.weight - held).take(
-            np.flatnonzero(held < data.weight)
-        )
-        self.judging = replace(data, weight=held).take(np.flatnonzero(held))
+        fitted, judged = np.flatnonzero(held < data.weight), np.flatnonzero(held)
+        self.part = replace(data, weight=data.weight - held).take(fitted)
+        self.judging = replace(data, weight=held).take(judged)
+        self._texts = texts
+        self._part_texts = None if texts is None else texts[fitted]
+        self.judging_texts = None if texts is None else texts[judged]
         self._watch = Watch()
         self._trees: list[AdaptiveSoftmaxTreeClassifier] = []
         self._last: list[AdaptiveSoftmaxTreeClassifier] = []
@@ -206,7 +221,7 @@ class Trainer:
         return self._new(max_rounds=rounds).fit(*self._given)
 
     def others(self, *, fast: bool) -> list[str]:
-        """Return the names of trees of other depth that may be worth a trial.
+        """Return the names of trees of other depth, or of labels, that may be worth a trial.
 
         Parameters
         ----------
@@ -226,7 +241,7 @@ class Trainer:
             names += [f"depth {depth - _OTHER_DEPTHS}"] if depth > _OTHER_DEPTHS else []
         if fast and depth > 0 and n_classes > 2 ** (depth + _OTHER_DEPTHS):
             names.append(f"depth {depth + _OTHER_DEPTHS}")
-        return names
+        return names if self._texts is None else [*names, LABEL_TREE]
 
     def _flat_may_be(self) -> bool:
         X, n_classes = self.data.X, self.data.n_classes
@@ -234,42 +249,63 @@ class Trainer:
             return X.data.size * float(n_classes) <= _MORE_WORK * SPARSE_WORK
         return flat_is_affordable(X, n_classes) and X.size * float(n_classes) <= DENSE_WORK
 
-    def promising(self, names: Sequence[str], judge: Callable[[Any], float]) -> list[str]:
+    def promising(
+        self, names: Sequence[str], judge: Callable[[Any], float], *, short: bool
+    ) -> list[str]:
         """Return those that are not beaten when all have a quarter of the rows.
 
         Time that is not there leaves out, too.
+
+        Parameters
+        ----------
+        names : sequence of str
+        judge : callable
+            From a model to its error; infinite if it cannot be deployed.
+        short : bool
+            Whether the default tree takes too long for the budget: who has more errors may stay.
         """
         if not names or self.part.n_rows < _LEAST_RUNG:
             return list(names)
         chosen = hold_out(self.part, 1.0 - _RUNG, node_seed(seed_sequence(self._seed), 11))
-        some = self.part.take(np.flatnonzero(chosen < self.part.weight))
+        at = np.flatnonzero(chosen < self.part.weight)
+        some = self.part.take(at)
+        texts = None if self._part_texts is None else self._part_texts[at]
         depth = self._tree.final._found.depth
         reference = judge(self._of_depth(depth, some)._frozen_form())
         kept = []
         for name in names:
             began = self.clock.elapsed
-            model = self._of_depth(_depth(name), some)
+            model = self._of(name, some, texts)
             seconds = self.clock.elapsed - began
-            faster = _depth(name) > depth
-            better = judge(model._frozen_form()) <= reference
-            if (better or faster) and 2.5 * seconds / _RUNG < self.clock.left:
+            faster = short if name == LABEL_TREE else _depth(name) > depth
+            error = judge(model._frozen_form())
+            good = error <= reference or (faster and error < np.inf)
+            if good and 2.5 * seconds / _RUNG < self.clock.left:
                 kept.append(name)
         return kept
 
     def of_name(self, name: str) -> Contender:
-        """Train a tree of another depth."""
+        """Train a tree of another depth, or of labels."""
         if name.startswith("round "):
             return next(found for found in self.rounds() if found.source == name)
         began = self.clock.elapsed
-        judged = self._of_depth(_depth(name), self.part)
+        judged = self._of(name, self.part, self._part_texts)
         seconds = self.clock.elapsed - began
 
         def build(n_trees: int) -> Any:
+            if name == LABEL_TREE:
+                return self._of(name, self.data, self._texts)
             model = clone(judged)
             model._recipe = judged._found
             return model.fit(*self._given)
 
         return Contender(name, judged, None, build, seconds / (1 - JUDGES), self.clock.elapsed)
+
+    def _of(self, name: str, rows: TrainingData, texts: AnyArray | None) -> Any:
+        if name != LABEL_TREE:
+            return self._of_depth(_depth(name), rows)
+        assert texts is not None
+        return fitted_label_tree(texts, rows, self.classes, self._seed)
 
     def _of_depth(self, depth: int, rows: TrainingData) -> AdaptiveSoftmaxTreeClassifier:
         model = self._new(initial_depth=depth, max_rounds=0)

@@ -13,7 +13,8 @@ import numpy as np
 
 from thinleaf._dtypes import ACCUM, AccumArray, AnyArray, IndexArray
 from thinleaf.arrays.rows import as_matrix
-from thinleaf.model.frozen import FrozenTree
+from thinleaf.estimators._auto.raw_texts import Form
+from thinleaf.labeltree.frozen import FrozenLabelTree
 from thinleaf.model.latency import N_SINGLE, batch_latency, prepared_rows, single_latency
 from thinleaf.model.model_file import load
 from thinleaf.softmaxtree.tao import TrainingData
@@ -78,27 +79,40 @@ class Judge:
         The labels of the class ids.
     metric : str or callable
     n_jobs : int
+    texts : ndarray of shape (n_rows,), optional
+        Of the rows, for a label tree.
     """
 
-    def __init__(self, data: TrainingData, classes: AnyArray, metric: Metric, n_jobs: int) -> None:
+    def __init__(
+        self,
+        data: TrainingData,
+        classes: AnyArray,
+        metric: Metric,
+        n_jobs: int,
+        texts: AnyArray | None = None,
+    ) -> None:
         some = np.arange(0, data.n_rows, max(1, -(-data.n_rows // MOST_ROWS)))
         self.rows = data.take(some)
+        self._texts = None if texts is None else texts[some].tolist()
         self._labels = classes[self.rows.y]
         self._metric, self._n_jobs = metric, n_jobs
         self._classes = classes
 
-    def __call__(self, model: FrozenTree) -> Score:
+    def __call__(self, model: Form) -> Score:
         """Return the score of a model."""
         if callable(self._metric):
-            ids = model.predictor.top_class(self.rows.X, self._n_jobs)
+            ids = model._predictor.top_class(self._input(model), self._n_jobs)
             return Score(_number(self._metric(self._labels, model.labels[ids])), None)
         losses = self._losses(model)
         weight = self.rows.weight
         return Score(float(losses @ weight / weight.sum()), losses)
 
-    def _losses(self, model: FrozenTree) -> AccumArray:
+    def _input(self, model: Form) -> Any:
+        return self._texts if isinstance(model, FrozenLabelTree) else self.rows.X
+
+    def _losses(self, model: Form) -> AccumArray:
         ids = self._ids(model)
-        X, predictor = self.rows.X, model.predictor
+        X, predictor = self._input(model), model._predictor
         if self._metric == "error":
             wrong: AccumArray = (predictor.top_class(X, self._n_jobs) != ids).astype(ACCUM)
             return wrong
@@ -113,7 +127,7 @@ class Judge:
         missed: AccumArray = (~np.any(top == ids[:, None], axis=1)).astype(ACCUM)
         return missed
 
-    def _ids(self, model: FrozenTree) -> IndexArray:
+    def _ids(self, model: Form) -> IndexArray:
         """Return the rows' classes as a model numbers them; -1 if it does not know one."""
         if model.n_classes == self._classes.size:
             return self.rows.y
@@ -130,6 +144,18 @@ class Judge:
         mean = float(gain @ weight / weight.sum())
         spread = float(np.sqrt(np.square(gain) @ np.square(weight)) / weight.sum())
         return mean > errors * spread
+
+
+def file_bytes(deployed: Any) -> int:
+    """Return the bytes of the file of a model; that of a label tree is written to be known."""
+    if not isinstance(deployed, FrozenLabelTree):
+        return int(deployed.file_bytes)
+    try:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            deployed.save(Path(folder, "model"))
+            return Path(folder, "model").stat().st_size
+    except OSError:  # there is no room for a file
+        return deployed.nbytes
 
 
 class Deployment:
@@ -153,7 +179,7 @@ class Deployment:
         rows: TrainingData,
         *,
         batch: bool,
-        wrap: Callable[[FrozenTree], Any] | None = None,
+        wrap: Callable[[Form], Any] | None = None,
         samples: Sequence[Any] | None = None,
         n_jobs: int = 1,
     ) -> None:
@@ -170,15 +196,15 @@ class Deployment:
             self._batch = list(samples)
             self._single = [(sample,) for sample in samples[:_TIMED_ROWS]]
 
-    def model(self, model: FrozenTree) -> Any:
+    def model(self, model: Form) -> Any:
         """Return what is deployed."""
         return model if self._wrap is None else self._wrap(model)
 
-    def n_bytes(self, model: FrozenTree) -> int:
+    def n_bytes(self, model: Form) -> int:
         """Return the bytes of its file."""
-        return int(self.model(model).file_bytes)
+        return file_bytes(self.model(model))
 
-    def us(self, model: FrozenTree, *, careful: bool = False) -> float:
+    def us(self, model: Form, *, careful: bool = False) -> float:
         """Return the microseconds of a prediction.
 
         With care: in more passes, and by a model that was opened from its file, as others will.

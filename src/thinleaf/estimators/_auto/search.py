@@ -10,7 +10,10 @@ from typing import Any
 from thinleaf.estimators._auto.contenders import Contender, Trainer
 from thinleaf.estimators._auto.deadline import Deadline
 from thinleaf.estimators._auto.judge import Deployment, Judge, Score
+from thinleaf.estimators._auto.raw_texts import Form, derived, n_trees_of
+from thinleaf.labeltree.frozen import FrozenLabelTree
 from thinleaf.model.front import Frontier, Point
+from thinleaf.model.frozen import FrozenTree
 from thinleaf.model.variant import Variant
 
 SLACK = 1.08
@@ -136,16 +139,18 @@ class Search:
             self.left_out.append("what was being tried when time was up")
             forest = self.trainer.forest_so_far()
             if forest is not None and not self.interrupted:
-                self._enter(forest, forest.form.n_trees, widen=False)
+                self._enter(forest, forest.n_trees, widen=False)
 
     def _go_on(self) -> None:
         tree = self.contenders["tree"]
         if self._repeat is None:
             names = [found.source for found in self.trainer.rounds()]
             others = self.trainer.others(fast=self._faster_may_be_asked_for())
-            good = self.trainer.promising(others, lambda form: self._judge(form).value)
+            us = self.points[DEFAULT].us
+            short = not self._budget.kept(us, 0)
+            good = self.trainer.promising(others, self._error_at_first, short=short)
             self.left_out += [
-                f"{name}: no better on a quarter of the rows, or too slow to train"
+                f"{name}: no better on a quarter of the rows, too large, or too slow to train"
                 for name in others
                 if name not in good
             ]
@@ -159,6 +164,14 @@ class Search:
                 self._enter(self.trainer.forest(int(self._repeat["n_trees"])), None)
             return
         self._grow_forest(tree)
+
+    def _error_at_first(self, form: Form) -> float:
+        """Return the error of a model of some rows; infinite if even that is too large a file."""
+        limit = self._budget.max_bytes
+        of_words = limit is not None and isinstance(form, FrozenLabelTree)
+        if of_words and not self._budget.kept(0.0, self._deployment.n_bytes(form)):
+            return math.inf
+        return self._judge(form).value
 
     def _faster_may_be_asked_for(self) -> bool:
         """Return whether the default tree is slow, beside the budget or beside one path at best."""
@@ -193,8 +206,9 @@ class Search:
         """Return whether the smallest forest of so many trees may keep the budget."""
         trees = [p for (source, _), p in self.points.items() if source == "tree"]
         us = min(p.us for p in trees) * (1 + 0.6 * (n_trees - 1))
-        base = self._deployment.n_bytes(self.trainer.first.form.quantized("int8"))
-        empty = base - self.trainer.first.form.quantized("int8").nbytes
+        small: FrozenTree = self.trainer.first.judged._frozen_form().quantized("int8")
+        base = self._deployment.n_bytes(small)
+        empty = base - small.nbytes
         return self._budget.kept(us, empty + (base - empty) * n_trees * 0.8, 1.0)
 
     def _least(self, source: str) -> float:
@@ -204,20 +218,19 @@ class Search:
 
     def _enter(self, contender: Contender, n_trees: int | None, widen: bool = True) -> None:
         """Measure a model, and what can be made of it without training."""
-        known = self.contenders.get(contender.source)
-        if known is None or known.form.n_trees <= contender.form.n_trees:
+        known, form = self.contenders.get(contender.source), contender.form
+        if known is None or known.n_trees <= contender.n_trees:
             self.contenders[contender.source] = contender
-        sizes = (
-            [n_trees] if n_trees is not None else sorted({2, 3, 4, 6, 8, contender.form.n_trees})
-        )
+        sizes = [n_trees] if n_trees is not None else sorted({2, 3, 4, 6, 8, contender.n_trees})
         for size in sizes:
-            if size is None or size > contender.form.n_trees:
+            if size is None or size > contender.n_trees:
                 continue
             base = self._point(contender, Variant(n_trees=size))
-            branching = contender.form.n_leaves > contender.form.n_trees
+            branching = not isinstance(form, FrozenLabelTree) and form.n_leaves > form.n_trees
             if branching and not self._too_slow(base) and not self._late():
                 self._beams(contender, size, widen)
-        self._shrink(contender)
+        if not isinstance(form, FrozenLabelTree):
+            self._shrink(contender, form)
         least = self._least(contender.source)
         self._say(f"{contender.source}: {least:.4f} after {self._clock.elapsed:.1f} s")
 
@@ -244,12 +257,12 @@ class Search:
                 return
             last = found
 
-    def _shrink(self, contender: Contender) -> None:
+    def _shrink(self, contender: Contender, form: FrozenTree) -> None:
         """Measure smaller and fewer weights of the best so far."""
         source = contender.source
         own = [p for (of, v), p in self.points.items() if of == source and v.weights == "float32"]
         front = [p for p in own if not any(_simpler(other, p) for other in own)]
-        rows = contender.form.packed.entry.size > 0
+        rows = form.packed.entry.size > 0
         for p in sorted(front, key=lambda p: (p.error, p.bytes))[:_MOST_SHRUNK]:
             if self._late():
                 return
@@ -275,7 +288,7 @@ class Search:
     def _score(self, contender: Contender, variant: Variant) -> Score:
         key = (contender.source, variant)
         if key not in self.scores:
-            self.scores[key] = self._judge(variant.of(contender.form))
+            self.scores[key] = self._judge(derived(variant, contender.form))
         return self.scores[key]
 
     def _point(self, contender: Contender, variant: Variant) -> Point:
@@ -284,7 +297,7 @@ class Search:
             return self.points[key]
         score = self._score(contender, variant)
         final = contender.final_form
-        model = variant.of(contender.form if final is None else final)
+        model = derived(variant, contender.form if final is None else final)
         n_bytes = self._deployment.n_bytes(model)
         if final is None:
             n_bytes = round(n_bytes * max(self._growth, 1.0))
@@ -312,7 +325,7 @@ class Search:
                     over.add((point.source, point.variant))
                     continue
                 estimator = self.judged(contender)
-            form = point.variant.of(estimator._frozen_form())
+            form = derived(point.variant, estimator._frozen_form())
             us = self._deployment.us(form, careful=True)
             point = replace(
                 point,
@@ -358,7 +371,7 @@ class Search:
         if contender.source != "forest":
             return contender.judged
         n_last = None if self._repeat is None else int(self._repeat["refitted"])
-        return self.trainer.mixed(contender.form.n_trees, n_last)
+        return self.trainer.mixed(contender.n_trees, n_last)
 
     def _worth_fewer_rows(self, point: Point, over: set[tuple[str, Variant]]) -> bool:
         """Return whether a model is better than any that has all rows and keeps the budget."""
@@ -420,7 +433,7 @@ class Search:
         form = contender.final_form
         if p.all_rows or form is None or not contender.has_all_rows(p.variant.n_trees):
             return p
-        n_bytes = self._deployment.n_bytes(p.variant.of(form))
+        n_bytes = self._deployment.n_bytes(derived(p.variant, form))
         return replace(p, bytes=n_bytes, all_rows=True)
 
     def _nothing(self) -> BudgetError:
@@ -446,7 +459,7 @@ class Search:
         forest = self.contenders.get("forest")
         return {
             "sources": list(self.contenders),
-            "n_trees": 1 if forest is None else forest.form.n_trees,
+            "n_trees": 1 if forest is None else forest.n_trees,
             "chosen": {"source": chosen.source} | asdict(chosen.variant),
             "refitted": self._n_refitted(chosen),
         }
@@ -456,7 +469,7 @@ class Search:
         form = self.contenders[chosen.source].final_form
         if form is None:
             return int(chosen.source == "forest")
-        return min(form.n_trees, chosen.variant.n_trees)
+        return min(n_trees_of(form), chosen.variant.n_trees)
 
 
 def preferred(

@@ -10,6 +10,7 @@ _WHAT = {
     "tree": "the default adaptive tree",
     "forest": "a forest that begins with it",
     "flat": "one flat leaf of all classes",
+    "label tree": "a label tree on the raw texts",
 }
 
 
