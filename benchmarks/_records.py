@@ -83,6 +83,19 @@ def all_runs(records: list[Record], columns: Sequence[str]) -> Table:
     return table(columns, [[record.get(column, "") for column in columns] for record in records])
 
 
+def merged(name: str, rows: list[list[Any]], order: Sequence[str]) -> list[list[Any]]:
+    """Return the rows of the first table of a result, those of sets that were run again replaced.
+
+    The first column of a table names the set; rows are in the order of the sets.
+    """
+    again = {row[0] for row in rows}
+    before: list[list[Any]] = []
+    if (RESULTS / f"{name}.json").exists():
+        first = next(part for part in read(name).parts if isinstance(part, Table))
+        before = [row for row in first.rows if row[0] not in again and row[0] in order]
+    return sorted(before + rows, key=lambda row: order.index(row[0]))
+
+
 class Kept:
     """Parts of a long run: those that a file has are not run again.
 

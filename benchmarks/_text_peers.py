@@ -96,7 +96,8 @@ def peers(
 ) -> Iterator[list[Any]]:
     """Yield the lines of peers that are there; in a rough run, embeddings are left out."""
     if find_spec("fasttext") is not None:
-        yield from kept.rows((task.name, "fastText"), fasttext_lines, task)
+        settings = fasttext_settings(task, kept)
+        yield from kept.rows((task.name, "fastText"), fasttext_lines, task, settings)
     with threadpool_limits(1):
         if encoder is not None and embedded is not None and not rough:
             key = (task.name, "encoder")
@@ -141,15 +142,19 @@ def fasttext_error(one: Callable[[str], Any], task: Task) -> float:
     return float(np.mean(labels != task.y_test.astype(str)))
 
 
-def fasttext_lines(task: Task) -> Iterator[list[Any]]:
-    """Yield the figures of fastText, which has no features apart."""
+def fasttext_settings(task: Task, kept: Kept) -> dict[str, Any]:
+    """Return the settings that err least on held-out texts."""
     part = task.held_out()
 
-    def tried(settings: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    def error(settings: dict[str, Any]) -> Iterator[float]:
         try:
-            return fasttext_error(trained_fasttext(part, settings), part), settings
+            yield fasttext_error(trained_fasttext(part, settings), part)
         except RuntimeError:  # the rate was too high: "Encountered NaN"
-            return 1.0, settings
+            yield 1.0
+
+    def tried(settings: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+        key = (task.name, "fastText", *settings.values())
+        return kept.rows(key, error, settings)[0], settings
 
     grid, epochs = FASTTEXT, FASTTEXT_EPOCHS
     if task.y.size > MANY_TEXTS:
@@ -157,7 +162,11 @@ def fasttext_lines(task: Task) -> Iterator[list[Any]]:
         epochs = (50,)
     best = min(map(tried, grid), key=lambda pair: pair[0])
     more = [tried(best[1] | {"epoch": epoch}) for epoch in epochs]
-    _, settings = min([best, *more], key=lambda pair: pair[0])
+    return min([best, *more], key=lambda pair: pair[0])[1]
+
+
+def fasttext_lines(task: Task, settings: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the figures of fastText, which has no features apart."""
     with Stopwatch() as training:
         one = trained_fasttext(task, settings)
     asked = [fasttext_line(text) for text in task.test]  # not timed

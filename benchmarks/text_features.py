@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._data import TEXT_SETS, available, read_tsv
-from benchmarks._records import Kept
+from benchmarks._records import Kept, merged
 from benchmarks._report import Table, arguments, table, write
 from thinleaf import AdaptiveSoftmaxTreeClassifier
 from thinleaf.measuring.latency import Stopwatch
@@ -125,6 +125,8 @@ def main() -> None:
         parts["choices"] += kept.rows((name, "choices"), choices, name, texts, y)
         if options.trees:
             parts["trees"] += trees(name, texts, y, kept)
+    if options.test:  # sets that were not run stay as they are
+        parts["tests"] = merged("text_features_test", parts["tests"], TEXT_SETS)
     suffix = "test" if options.test else "trees" if options.trees else ""
     write("text_features", "Features of texts", *report(parts), suffix=suffix)
 

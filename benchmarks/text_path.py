@@ -8,8 +8,9 @@ class mean. Peers have a small grid each, chosen on a fifth of the training part
 rough run: it trains on so many rows, asks for others of the training part, reads no test rows and
 writes nothing. ``--equality`` compares rows with those of scikit-learn's ``TfidfVectorizer``, entry
 for entry, on the training texts of all sets. With ``--state``, systems that are done are not run
-again. One thread; ``thinleaf.measuring.latency`` is the
-clock.
+again; ``--tune`` only finds the settings of fastText, which may be done beside other jobs. Of sets
+that are not asked for, the lines of the result stay. One thread; ``thinleaf.measuring.latency`` is
+the clock.
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks._data import TEXT_SETS, available, read_tsv
-from benchmarks._records import Kept
+from benchmarks._records import Kept, merged
 from benchmarks._report import arguments, table, write
-from benchmarks._text_peers import N_BATCH, N_SINGLE, Task, Times, line, peers
+from benchmarks._text_peers import (
+    N_BATCH,
+    N_SINGLE,
+    Task,
+    Times,
+    fasttext_settings,
+    line,
+    peers,
+)
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier
 from thinleaf.measuring.latency import Stopwatch, batch_latency, single_latency
 from thinleaf.text import TextFeatures
@@ -131,6 +140,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="train on so many rows: a rough run")
     parser.add_argument("--encoder", type=Path, help="directory of the sentence encoder")
     parser.add_argument("--embedded", type=Path, help="directory of embedded sets")
+    parser.add_argument("--tune", action="store_true", help="only find settings of fastText")
     parser.add_argument("--equality", action="store_true", help="only compare rows, on all sets")
     Kept.add_option(parser)
     options = parser.parse_args()
@@ -152,8 +162,11 @@ def main() -> None:
             rows, others = np.split(order[: options.rows + N_BATCH], [options.rows])
             y_test, test = y[others], [train[i] for i in others]
             train, y = [train[i] for i in rows], y[rows]
-        lines += kept.rows((name, "ours"), all_ours, name, train, y, test, y_test)
         task = Task(name, train, y, test, y_test)
+        if options.tune:
+            fasttext_settings(task, kept)
+            continue
+        lines += kept.rows((name, "ours"), all_ours, name, train, y, test, y_test)
         rough = options.rows is not None
         lines += peers(task, options.encoder, options.embedded, rough, kept)
     if options.equality:
@@ -161,11 +174,14 @@ def main() -> None:
         head = "Rows beside those of scikit-learn's TfidfVectorizer, fit and transform:"
         write("text_path", "Rows of texts", head, table(headers, equal), suffix="equality")
         return
+    if options.tune:
+        return
     headers = [
         "set", "system", "error %", "µs: row", "model", "text to label", "in a batch: row", "model",
         "text to label", "p99 of one", "features s", "fit s", "chosen",
     ]  # fmt: skip
     if options.rows is None:
+        lines = merged("text_path", lines, SETS)
         write("text_path", "From a raw text to its label", table(headers, lines))
     else:
         print(table(headers, lines))
