@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=TEXT_SETS, choices=TEXT_SETS)
     parser.add_argument("--trees", action="store_true", help="train trees with each kind")
     parser.add_argument("--test", action="store_true", help="the table of test rows, alone")
+    parser.add_argument("--loaded", action="store_true", help="say that other jobs ran beside it")
     Kept.add_option(parser)
     options = parser.parse_args()
     kept = Kept(options.state)
@@ -128,7 +129,9 @@ def main() -> None:
     if options.test:  # sets that were not run stay as they are
         parts["tests"] = merged("text_features_test", parts["tests"], TEXT_SETS)
     suffix = "test" if options.test else "trees" if options.trees else ""
-    write("text_features", "Features of texts", *report(parts), suffix=suffix)
+    loaded = f"Other jobs ran beside {', '.join(options.sets)}: seconds there are too high."
+    notes = [loaded] if options.loaded else []
+    write("text_features", "Features of texts", *report(parts), *notes, suffix=suffix)
 
 
 def report(parts: dict[str, list[list[Any]]]) -> list[str | Table]:
