@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from thinleaf.torch import TreeHead, replace_head
+from thinleaf.torch import TreeHead, collect_states, replace_head
 
 
 @pytest.fixture(params=["llama", "gpt2"])
@@ -75,3 +75,25 @@ def test_a_network_is_saved_copied_and_converted_with_its_head(network):
     network.to(torch.bfloat16)
     assert network(ids).logits.dtype == torch.bfloat16
     network.generate(ids, **options)
+
+
+def test_encoder_decoder_networks_are_given_labels():
+    transformers = pytest.importorskip("transformers", reason="needs the extra heads")
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=90, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
+        decoder_start_token_id=0,
+    )  # fmt: skip
+    network = transformers.T5ForConditionalGeneration(config).eval()
+    ids, labels = torch.randint(3, 90, (4, 12)), torch.randint(3, 90, (4, 12))
+    mask = torch.ones_like(ids)
+    mask[:, 5:], labels[:, 9:] = 0, -100  # the input's padding says nothing of the output
+    batch = {"input_ids": ids, "attention_mask": mask, "labels": labels}
+    assert collect_states(network, [batch]).shape == (4 * 9, 16)
+    given = {"decoder_attention_mask": (labels != 3).long()}
+    assert len(collect_states(network, [batch | given])) == int((labels != 3).sum())
+    options = {"input_ids": ids, "attention_mask": mask, "max_new_tokens": 6, "do_sample": False}
+    expected = network.generate(**options)
+    head = replace_head(network, [batch] * 20, size=20, exact=True)
+    assert network.lm_head is head
+    assert torch.equal(network.generate(**options), expected)

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from thinleaf._dtypes import PARAM, ParamArray
 from thinleaf.torch.heads.tree_head import TreeHead
 
+_NO_LABEL = -100
+"""What transformers has in the place of labels that are padding."""
+
 
 class _EnoughError(Exception):
     """Raised inside a forward pass when the states that were asked for are there."""
@@ -90,7 +93,10 @@ def collect_states(
     batches : iterable
         Such as a DataLoader: tensors, tuples of arguments, or mappings of named arguments. What a
         tuple has beyond the arguments that the network takes is left out, such as the labels of a
-        classifier, and so are padded places of sequences with an ``attention_mask``.
+        classifier, and so are padded places of sequences with an ``attention_mask``. Networks of
+        transformers with an encoder and a decoder are given ``labels``, too, which they make the
+        decoder's input of; there, padded places are those of ``decoder_attention_mask``, or have
+        the label -100.
     layer : str or Module, optional
         As for :func:`replace_head`.
     max_states : int, optional
@@ -103,6 +109,7 @@ def collect_states(
     name, output = find_layer(model, layer)
     device = output.weight.device
     most = _most_arguments(model)
+    decodes = bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
     parts: list[ParamArray] = []
     mask: Tensor | None = None
 
@@ -119,8 +126,9 @@ def collect_states(
     try:
         for batch in batches:
             positional, named = _arguments(batch, device, most)
-            found = named.get("attention_mask")
-            mask = found if isinstance(found, Tensor) else None
+            mask = _mask(named, decodes)
+            if not decodes:
+                named.pop("labels", None)
             try:
                 model(*positional, **named)
             except _EnoughError:
@@ -145,6 +153,15 @@ def _most_arguments(model: nn.Module) -> int | None:
     return sum(kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds)
 
 
+def _mask(named: Mapping[str, Any], decodes: bool) -> Tensor | None:
+    """Return which places of sequences are not padded, if the arguments of a network say so."""
+    mask = named.get("decoder_attention_mask" if decodes else "attention_mask")
+    labels = named.get("labels")
+    if decodes and mask is None and isinstance(labels, Tensor):
+        return labels != _NO_LABEL
+    return mask if isinstance(mask, Tensor) else None
+
+
 def _arguments(
     batch: Any, device: torch.device, most: int | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -152,7 +169,7 @@ def _arguments(
         return value.to(device) if isinstance(value, Tensor) else value
 
     if isinstance(batch, Mapping):
-        return (), {name: moved(value) for name, value in batch.items() if name != "labels"}
+        return (), {name: moved(value) for name, value in batch.items()}
     if isinstance(batch, tuple | list):
         return tuple(moved(value) for value in batch[:most]), {}
     return (moved(batch),), {}
