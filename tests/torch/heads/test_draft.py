@@ -56,6 +56,8 @@ def test_what_cannot_be_is_refused(head):
         draft_report(head, states(10))
     with pytest.raises(ValueError, match="n_draft"):
         draft_report(head, states(10).reshape(1, 10, DIM), n_draft=11)
+    with pytest.raises(ValueError, match="n_draft"):
+        draft_report(head, states(10).reshape(1, 10, DIM), n_draft=2.5)
     with pytest.raises(ValueError, match="drafter"):
         draft_report(head, states(10).reshape(1, 10, DIM), drafter=0.0)
     with pytest.raises(ValueError, match="leaf"):

@@ -31,6 +31,20 @@ def test_the_class_is_the_full_layers(bias, dtype):
     assert counts.n_rescored > 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("scale", [1e-42, 1e-7, 1e3, 3e4, 1e19, 1e37, np.inf, np.nan])
+def test_states_may_be_of_any_length(dtype, scale):
+    """Logits that are infinite, or no numbers, are those of the full layer, too."""
+    linear = layer(bias=True, dtype=dtype)
+    head = replace_head(linear, states(1000), size=8, exact=True)
+    test = scale * torch.randn(100, DIM, generator=torch.Generator().manual_seed(0))
+    test = test.to(dtype)
+    with torch.no_grad():
+        full = torch.stack([linear(state) for state in test]).argmax(dim=1)
+        assert torch.equal(head.predict(test), full)
+        assert torch.equal(head(test).argmax(dim=1), full)
+
+
 def test_equal_rows_are_left_to_the_full_layer():
     linear = layer()
     with torch.no_grad():

@@ -82,6 +82,8 @@ def test_shapes_are_those_of_a_linear_layer(head):
         head(torch.zeros(2, DIM + 1))
     with pytest.raises(ValueError, match="k"):
         head.topk(torch.zeros(2, DIM), 0)
+    with pytest.raises(TypeError, match="floating-point"):
+        head(torch.zeros(2, DIM, dtype=torch.long))
 
 
 @pytest.mark.parametrize("rows", ["float32", "float16", "bfloat16", "int8"])

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from thinleaf._dtypes import AnyArray, ParamArray
 from thinleaf.arrays.replace import replace_file
@@ -165,6 +165,7 @@ def _of_text(head: TreeHead, kind: str, given: Any, timed: bool) -> TextAgreemen
     rows = as_states(states, head.in_features)
     if not len(rows):
         raise ValueError(f"there are no states of {kind!r}")
+    followed = followed.cpu() if isinstance(followed, Tensor) else followed
     after = None if followed is None else np.asarray(followed).reshape(-1).astype(np.int64)
     if after is not None and after.size != len(rows):
         raise ValueError(f"{len(rows)} states of {kind!r}, but {after.size} that followed")
@@ -227,7 +228,7 @@ def _answers(
     own = np.full(len(rows), -np.inf)
     for begin in range(0, len(rows), _BLOCK):
         part = slice(begin, min(begin + _BLOCK, len(rows)))
-        logits = head(torch.from_numpy(rows[part])).float()
+        logits = head(torch.from_numpy(rows[part]).to(head.weight.device)).float()
         kept = torch.isfinite(logits)
         log_kept[part] = torch.logsumexp(logits, dim=1).cpu().numpy()
         n_kept[part] = kept.sum(dim=1).cpu().numpy()
@@ -241,15 +242,25 @@ def _answers(
 
 
 def _latencies(head: TreeHead, rows: ParamArray) -> tuple[float, float]:
-    samples = [(torch.from_numpy(row),) for (row,) in prepared_rows(rows, min(_N_TIMED, len(rows)))]
     weight, bias = head.weight, head.bias
+    chosen = prepared_rows(rows, min(_N_TIMED, len(rows)))
+    samples = [(torch.from_numpy(row).to(weight.device),) for (row,) in chosen]
     n_threads = torch.get_num_threads()
+    on_cpu = weight.device.type == "cpu"
+
+    def mine_of(state: Tensor) -> Any:
+        return (
+            head(state) if on_cpu else head(state).max().item()
+        )  # a GPU answers before it is done
+
+    def full_of(state: Tensor) -> Any:
+        logits = nn.functional.linear(state.to(weight.dtype), weight, bias)
+        return logits if on_cpu else logits.max().item()
+
     torch.set_num_threads(1)
     try:
-        mine = single_latency(head, samples).median
-        full = single_latency(
-            lambda state: nn.functional.linear(state.to(weight.dtype), weight, bias), samples[:30]
-        ).median
+        mine = single_latency(mine_of, samples).median
+        full = single_latency(full_of, samples[:30]).median
     finally:
         torch.set_num_threads(n_threads)
     return mine, full

@@ -105,7 +105,7 @@ def draft_report(
     if np.ndim(states) != 3:
         raise ValueError(f"states must have shape (n_sequences, length, …), got {np.shape(states)}")
     states = states if isinstance(states, Tensor) else np.asarray(states)
-    if n_draft < 1 or states.shape[1] < n_draft:
+    if not is_whole(n_draft) or not 1 <= n_draft <= states.shape[1]:
         raise ValueError(f"n_draft must be from 1 to the length, {states.shape[1]}, got {n_draft}")
     if not 0.0 < drafter <= 1.0:
         raise ValueError(f"drafter must be above 0 and at most 1, got {drafter}")

@@ -8,7 +8,7 @@ The full layer's class is the largest of its logits as the layer itself computes
 alone, ties going to the lowest class. A sum of d products in floating point is off by at most
 γ·Σ|wⱼhⱼ| with γ = d·u / (1 - d·u), in whatever order it is taken; layers of 16 bits round the sum
 once more. Where the lead of the best class is larger than that of both logits together, every order
-gives it; otherwise the layer itself is asked.
+gives it; otherwise the layer itself is asked. So it is where a sum may be infinite or no number.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,32 @@ from thinleaf._dtypes import ACCUM, INDEX, AnyArray, IndexArray, ParamArray
 from thinleaf.torch.heads.kernels.byte_rows import in_double, may_win, round_state
 
 _UNIT = 2.0**-24
+_LEAST = 2.0**-126
+"""Products below it may be zero."""
+
+_MOST = 2.0**120
+"""Sums below it are finite, in whatever order they are taken."""
+
 _BYTES_A_THREAD = 4 * 2**20
 """Fewer are read sooner by one thread than another one wakes up."""
+
+
+class Rounding(NamedTuple):
+    """What becomes of a layer's sums at their end.
+
+    Attributes
+    ----------
+    unit : float
+        By how much of itself a logit is off; 0 in single precision.
+    least : float
+        By how much it is off, however small it is.
+    most : float
+        Larger ones are infinite.
+    """
+
+    unit: float
+    least: float
+    most: float
 
 
 @dataclass
@@ -40,7 +65,7 @@ class ExactCounts:
     n_rescored : int
         Classes that were scored since bounds did not rule them out.
     n_full : int
-        States for which the full layer was asked: two logits were too close.
+        States for which the full layer was asked: two logits were too close, or too large.
     """
 
     n_states: int = 0
@@ -99,7 +124,7 @@ def winner(
     rows: tuple[AnyArray, ParamArray, ParamArray, ParamArray, ParamArray],
     own: AnyArray,
     bias: ParamArray,
-    unit: float,
+    rounding: Rounding,
     ask: Callable[[], tuple[int, float]],
     counts: ExactCounts,
     n_threads: int = 1,
@@ -116,8 +141,8 @@ def winner(
     own : ndarray of shape (n_classes, in_features)
         The layer's own rows, as kernels take them.
     bias : ndarray of shape (n_classes,) or (0,)
-    unit : float
-        By how much of itself a logit of the layer is rounded at its end; 0 in single precision.
+    rounding : Rounding
+        Of the layer's logits.
     ask : callable
         Returns what the full layer says.
     counts : ExactCounts
@@ -125,24 +150,28 @@ def winner(
     n_threads : int
     """
     counts.n_states += 1
+    longest = float(rows[4][1]) * float(np.linalg.norm(state.astype(ACCUM)))
+    largest = float(np.abs(bias).max(initial=0.0))
+    if not longest + largest < _MOST:
+        counts.n_full += 1
+        return ask()
     logits, sizes = _scored(state, np.array([guess], dtype=INDEX), own, bias)
     gamma = (state.size + 2) * _UNIT / (1.0 - (state.size + 2) * _UNIT)
-    longest = float(rows[4][1]) * float(np.linalg.norm(state))
-    largest = float(np.abs(bias).max(initial=0.0))
-    close = 1.001 * (gamma * (sizes[0] + longest + largest))
-    close += 2.02 * unit * (abs(logits[0]) + close)
+    least = (state.size + 2) * _LEAST + rounding.least
+    close = 1.001 * (gamma * (sizes[0] + longest + largest)) + 2.0 * least
+    close += 2.02 * rounding.unit * (abs(logits[0]) + close)
     classes = survivors(state, float(logits[0] - close), rows, bias, n_threads)
-    if not (classes != guess).any():
+    if not (classes != guess).any() and logits[0] + close < rounding.most:
         counts.n_certified += 1
         return guess, float(logits[0])
     counts.n_rescored += classes.size - 1
     logits, sizes = _scored(state, classes, own, bias)
     place = int(logits.argmax())
-    off = 1.001 * gamma * sizes
-    off += unit * (np.abs(logits) + off)
+    off = 1.001 * gamma * sizes + least
+    off += rounding.unit * (np.abs(logits) + off)
     near = logits + off >= logits[place] - off[place]
     near[place] = False
-    if near.any():
+    if near.any() or not logits[place] + off[place] < rounding.most:
         counts.n_full += 1
         return ask()
     return int(classes[place]), float(logits[place])

@@ -18,10 +18,11 @@ from thinleaf.arrays.checks import check_top_k
 from thinleaf.arrays.ragged import offsets
 from thinleaf.torch.heads import head_file
 from thinleaf.torch.heads.byte_rows import ByteRows
-from thinleaf.torch.heads.exact import ExactCounts, winner
+from thinleaf.torch.heads.exact import ExactCounts, Rounding, winner
 from thinleaf.torch.heads.kernels.byte_rows import score_bytes
 from thinleaf.torch.heads.kernels.kept_rows import best_of, scatter, score_kept
 from thinleaf.torch.heads.leaf_sets import LeafSets
+from thinleaf.torch.heads.on_device import leaves_on_device
 from thinleaf.torch.heads.routers import Routers
 from thinleaf.torch.heads.rows import RowKind, as_array, kind_of, narrowed
 
@@ -233,9 +234,10 @@ class TreeHead(nn.Module):
         states = self._states(input)
         by_kernel = self._by_kernel_best(states) and not self._needs_grad(input)
         logits = self._by_kernel(states) if by_kernel else self._by_leaf(states)
+        logits = logits.to(input.dtype)
         if self.exact:
             self._put_winners(states, logits.detach())
-        return logits.reshape(*input.shape[:-1], self.out_features).to(input.dtype)
+        return logits.reshape(*input.shape[:-1], self.out_features)
 
     def predict(self, input: Tensor) -> Tensor:
         """Return the best class of each state, of shape (…)."""
@@ -289,9 +291,13 @@ class TreeHead(nn.Module):
     @torch.no_grad()
     def leaves_of(self, input: Tensor) -> Tensor:
         """Return the leaf of each state, of shape (…); with two paths, (…, 2)."""
-        rows = self._single(self._states(input))
+        states, shape = self._states(input), input.shape[:-1]
+        if states.device.type != "cpu" and states.device == self.router_weight.device:
+            tree = self.router_weight, self.router_bias
+            leaves = leaves_on_device(states, *tree, self.n_paths)
+            return leaves.reshape(*shape, 2) if self.n_paths == 2 else leaves.reshape(shape)
+        rows = self._single(states)
         first = self.routers.leaves_of(rows)
-        shape = input.shape[:-1]
         if self.n_paths == 1:
             return torch.from_numpy(first).long().reshape(shape).to(input.device)
         both = np.stack([first, self.routers.other_leaves_of(rows)], axis=1)
@@ -302,6 +308,8 @@ class TreeHead(nn.Module):
     def _states(self, input: Tensor) -> Tensor:
         if input.dim() < 1 or input.shape[-1] != self.in_features:
             raise ValueError(f"input must have shape (…, {self.in_features}), got {input.shape}")
+        if not input.dtype.is_floating_point:
+            raise TypeError(f"input must be of a floating-point type, is of {input.dtype}")
         return input.reshape(-1, self.in_features)
 
     def _single(self, states: Tensor) -> ParamArray:
@@ -397,24 +405,27 @@ class TreeHead(nn.Module):
             best = int(full.argmax())
             return best, float(full[best])
 
-        kind = self.weight.dtype
-        unit = 0.0 if kind == torch.float32 else torch.finfo(kind).eps
+        limits = torch.finfo(self.weight.dtype)
+        unit = 0.0 if self.weight.dtype == torch.float32 else limits.eps
+        rounding = Rounding(unit, limits.tiny * limits.eps, limits.max)
         guess = int(best_of(*self._kept(state)))
         known = (given.rows, given.own, given.bias)
-        return winner(state, guess, *known, unit, ask, self.exact_counts, torch.get_num_threads())
+        n_threads = torch.get_num_threads()
+        return winner(state, guess, *known, rounding, ask, self.exact_counts, n_threads)
 
+    @torch.no_grad()
     def _put_winners(self, states: Tensor, logits: Tensor) -> None:
-        """Make sure that the full layer's best class has the largest logit."""
-        for i, state in enumerate(self._single(states)):
+        """Make sure that the full layer's best class has the largest logit, in their precision."""
+        limits = torch.finfo(logits.dtype)
+        for state, row in zip(self._single(states), logits, strict=True):
             best, value = self._winner(state)
-            row = logits[i].cpu().numpy()
             first = int(row.argmax())
             if first != best:
-                above = max(value, float(row[first]))
-                ties = np.flatnonzero(row >= np.float32(above))
-                below = float(np.nextafter(np.float32(above), np.float32(-np.inf)))
-                logits[i, torch.from_numpy(ties).to(logits.device)] = below
-                logits[i, best] = above
+                above = torch.maximum(row[first], torch.full_like(row[first], value))
+                finite = above.clamp(max=limits.max)
+                a_step = (finite.abs() * limits.eps).clamp(min=limits.tiny)
+                row[row >= above] = finite - a_step
+                row[best] = above
 
     # -- files -------------------------------------------------------------------------------------
 
