@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 from tests.estimator_cases import formats, problem, quick
-from thinleaf import AutoTreeClassifier, TextClassifier, estimate_cost
+from thinleaf import (
+    AdaptiveSoftmaxTreeClassifier,
+    AutoTreeClassifier,
+    TextClassifier,
+    estimate_cost,
+)
 from thinleaf.estimators import cost
 from thinleaf.estimators.cost import Probe
 
@@ -25,18 +32,48 @@ def test_it_tells_seconds_memory_and_bytes(kind):
 
 def test_probes_grow_until_time_is_up(monkeypatch):
     X, y = problem(n_rows=20_000, n_classes=3)
-    asked = []
+    asked, limits = [], []
 
-    def probe(model, X, y, weight, some, base):
+    def probe(model, X, y, weight, some, base, limit):
+        limits.append(limit)
         asked.append(some.size)
         return Probe(int(some.size), some.size / 1000, 10**8 + 100 * int(some.size), 2 * some.size)
 
     monkeypatch.setattr(cost, "_probe", probe)
     found = estimate_cost(X, y, quick(), probe_seconds=9.0)
     assert asked == [500, 1500, 4500]
+    assert limits == [np.inf, 17.5, 16.0]
     assert found.seconds == pytest.approx(20.0)
     assert found.peak_bytes == 10**8 + 100 * 20_000
     assert found.model_bytes == pytest.approx(40_000, rel=1e-3)
+
+
+def test_a_probe_that_goes_on_is_ended(monkeypatch):
+    fit = AdaptiveSoftmaxTreeClassifier.fit
+
+    def long(self, X, y, *args):
+        if len(y) > 500:
+            threading.Event().wait(60.0)
+        return fit(self, X, y, *args)
+
+    monkeypatch.setattr(AdaptiveSoftmaxTreeClassifier, "fit", long)
+    model = AdaptiveSoftmaxTreeClassifier(max_rounds=0, random_state=0)
+    found = estimate_cost(*problem(n_rows=900), model, probe_seconds=1.0)
+    assert [p.n_rows for p in found.probes] == [500]
+
+
+def test_ctrl_c_ends_the_probes():
+    class Interrupted(AdaptiveSoftmaxTreeClassifier):
+        @property
+        def ended_(self):
+            return "interrupted"
+
+        @ended_.setter
+        def ended_(self, _):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        estimate_cost(*problem(n_rows=600), Interrupted(max_rounds=0, random_state=0))
 
 
 def test_budgets_bound_the_seconds_and_not_the_probes():

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from thinleaf._dtypes import AnyArray
+from thinleaf.estimators._auto.deadline import Deadline
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.model.latency import Stopwatch, compiled_so_far
 from thinleaf.softmaxtree.growth.adapt import (
@@ -27,6 +28,9 @@ from thinleaf.softmaxtree.growth.adapt import (
 _FIRST_ROWS = 500
 _MORE = 3.0
 """How many times more rows the next probe has."""
+
+_LONGEST = 2.0
+"""Times the seconds of probing, after which a probe that goes on growing is ended."""
 
 _ALL_CLASSES, _MORE_CLASSES = (0.5, 1.0), (1.0, 1.5)
 """How seconds of a round of growth may grow with rows that are dense: where samples have all
@@ -127,7 +131,7 @@ def estimate_cost(
         the probes, but for ``max_fit_seconds``, which bounds the seconds; a fit to a budget is
         told by its default tree, and takes about five times as long.
     probe_seconds : float
-        After this, no larger probe is begun.
+        After this, no larger probe is begun; one that goes on growing is ended after twice as many.
     random_state : int
         Of the rows that are drawn.
 
@@ -247,7 +251,10 @@ def _probes(
         if np.unique(y[some]).size < 2 and n_rows < y.size:
             n_rows = min(round(_MORE * n_rows), y.size)
             continue
-        probe = _probe(model, X, y, weight, some, base)
+        limit = max(_LONGEST * probe_seconds - spent, 0.0) if probes else math.inf
+        probe = _probe(model, X, y, weight, some, base, limit)
+        if probe is None:
+            return probes
         probes.append(probe)
         spent += probe.seconds
         after = spent + _MORE / 2 * probe.seconds
@@ -279,16 +286,32 @@ def _in_each_sample(y: AnyArray) -> bool:
 
 
 def _probe(
-    model: Any, X: Any, y: AnyArray, weight: AnyArray | None, some: AnyArray, base: int | None
-) -> Probe:
+    model: Any,
+    X: Any,
+    y: AnyArray,
+    weight: AnyArray | None,
+    some: AnyArray,
+    base: int | None,
+    limit: float,
+) -> Probe | None:
+    """Return what a fit to some rows costs; None if it has given nothing within the limit."""
     known = compiled_so_far()
     fitted = _of_depth(clone(model), np.unique(y[some]).size)
     more = {} if weight is None else {"sample_weight": weight[some]}
-    with warnings.catch_warnings(), _Resident() as memory, Stopwatch() as watch:
-        warnings.simplefilter("ignore")
-        fitted.fit(_rows(X, some), y[some], **more)
+    rows, deadline = _rows(X, some), Deadline(limit)
+    try:
+        with warnings.catch_warnings(), _Resident() as memory, Stopwatch() as watch, deadline:
+            warnings.simplefilter("ignore")
+            fitted.fit(rows, y[some], **more)
+    except KeyboardInterrupt:
+        if not deadline.fired:
+            raise
+        return None
+    ended = getattr(getattr(fitted, "model_", fitted), "ended_", None)
+    if ended == "interrupted" and not deadline.fired:  # what a fit on Ctrl-C keeps is no estimate
+        raise KeyboardInterrupt
     if compiled_so_far() != known:  # once on a machine, or once in a process: not of the fit
-        return _probe(model, X, y, weight, some, base)
+        return _probe(model, X, y, weight, some, base, limit)
     n_bytes = None
     if hasattr(fitted, "freeze"):
         n_bytes = getattr(fitted.freeze(), "file_bytes", None)
