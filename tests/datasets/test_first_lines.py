@@ -143,13 +143,15 @@ def test_columns_that_are_evident_are_read(lines, layout):
 @pytest.mark.parametrize(
     "header",
     ["label\ttext", "Category\tText", "text\tlabel", "id\tlabel\ttext", "#class\tsentence",
-     '"code"\t"description"'],
+     '"code"\t"description"', "intent\ttext"],
 )  # fmt: skip
 def test_a_header_names_columns(tmp_path, header):
     order = [name.strip('#"').lower() for name in header.split("\t")]
     text_at = next(i for i, name in enumerate(order) if name in ("text", "sentence", "description"))
     label_at = next(
-        i for i, name in enumerate(order) if name in ("label", "category", "class", "code")
+        i
+        for i, name in enumerate(order)
+        if name in ("label", "category", "class", "code", "intent")
     )
     rows = []
     for label, text in (("cat", "it purrs"), ("dog", "it barks")):
@@ -167,6 +169,21 @@ def test_a_header_names_columns(tmp_path, header):
         assert reader.layout.format == "csv"
         assert (reader.n_skipped, reader.n_blank) == (0, 1)
     assert len(read_examples(path, format="tsv")) == 3
+
+
+def test_a_table_with_tabs_needs_one_known_name():
+    table = "sku\ttitle\tstate\n7\ta lamp\tnew\n8\ta chair\tused\n"
+    found = read_examples(io.StringIO(table), text_column=2, label_column=3)
+    assert (found.texts, found.labels) == (["a lamp", "a chair"], ["new", "used"])
+    with pytest.raises(DataFileError, match=r"'sku', 'title', 'state' has the labels is not clear"):
+        read_examples(io.StringIO(table))
+    for lines in (
+        "cat\ttitle\tit purrs\ndog\tit barks\n",  # another line has fewer fields
+        "cat\ttitle\tit purrs\ncat\tbook\tit sleeps\n",  # the label comes again
+        "cat\ttitle\t12\ndog\tbook\t13\n",  # a number is no name
+        "cat\tbook\tname\ndog\tfilm\tyear\n",  # nothing is known
+    ):
+        assert read_examples(io.StringIO(lines)).labels[0] == "cat"
 
 
 def test_a_header_that_comes_late_is_no_example():

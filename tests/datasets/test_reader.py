@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -322,7 +324,9 @@ def test_weights_of_vw():
     ("labels", "kind"),
     [
         (["1", "-2", "+3", "0"], "int"),
-        (["1", "2.5", "1e3", "-0.5"], "float"),
+        (["1", "2.0", "1e3", "-5."], "float"),
+        (["1.1", "1.10"], "str"),
+        (["1", "2.5"], "str"),
         (["1", "b"], "str"),
         (["1", "02"], "str"),
         (["1", "nan"], "str"),
@@ -331,7 +335,8 @@ def test_weights_of_vw():
         (["1_0"], "str"),
         (["٣"], "str"),
         (["9223372036854775807"], "int"),
-        (["9223372036854775808"], "float"),
+        (["9223372036854775808"], "str"),
+        (["9007199254740993.0"], "str"),
         (["1", ""], "str"),
         (["1", None], "str"),
     ],
@@ -342,7 +347,9 @@ def test_what_labels_are(labels, kind):
 
 def test_labels_as_arrays():
     assert label_array(["1", "+2"]).tolist() == [1, 2]
-    assert label_array(["1", "2.5"]).tolist() == [1.0, 2.5]
+    assert label_array(["1", "2.0"]).dtype == np.float64
+    assert label_array(["1.1", "1.10"]).tolist() == ["1.1", "1.10"]
+    assert label_array(["1", "2.5"], "float").tolist() == [1.0, 2.5]
     assert label_array(["1", "x"]).tolist() == ["1", "x"]
     assert label_array(["1", "2"], "str").tolist() == ["1", "2"]
     assert label_array(["1", "2"], "float").dtype == np.float64
@@ -496,6 +503,27 @@ def test_gzip_files_that_are_cut_short_or_damaged(on_error, tmp_path):
             open_examples(path, on_error=on_error) as reader,
         ):
             reader.read_all()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\tone\n".encode("utf-16"), "not UTF-8 text, but UTF-16: save"),
+        (b"PAR1\x15\0\xff\n", "but Parquet: give the name of the file"),
+        (b"ARROW1\0\0\xff\n", "but Arrow: give the name of the file"),
+        (b"PK\x03\x04\x14\0\n", "but a zip archive or an Excel file: save the table as CSV"),
+        (bz2.compress(b"a\tone\n"), "but compressed by bzip2: compress"),
+        (lzma.compress(b"a\tone\n"), "but compressed by xz: compress"),
+    ],
+)
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl"])
+def test_what_is_no_text_is_named(content, message, format):
+    with pytest.raises(DataFileError, match=f"^<stream>:1: .*{message}"):
+        read_examples(io.BytesIO(content), format=format)
+
+
+def test_texts_may_begin_as_other_files_do():
+    assert read("BZh\tPAR1\n", format="tsv").labels == ["BZh"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \r\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])

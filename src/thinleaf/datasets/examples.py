@@ -24,6 +24,8 @@ LabelKind: TypeAlias = Literal["int", "float", "str"]
 
 _INT = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _FLOAT = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+_MOST_WHOLE = 2.0**53
+"""Below it, each whole number is a float of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +180,13 @@ def offsets(lengths: AnyArray) -> IndexArray:
 def label_kind(labels: Sequence[str | None]) -> LabelKind:
     """Return what all labels can be read as without confusing two: int, else float, else str.
 
-    Numbers with leading zeros, such as postal codes, are strings; so are integers beyond 64 bits.
+    Numbers with leading zeros, such as postal codes, are strings; so are integers beyond 64 bits,
+    and codes such as 1.1 and 1.10. Floats are whole numbers, written such as 2.0.
     """
     distinct = set(labels)
     if all(label is not None and _is_int(label) for label in distinct):
         return "int"
-    if all(label is not None and _is_float(label) for label in distinct):
+    if all(label is not None and _is_whole_float(label) for label in distinct):
         return "float"
     return "str"
 
@@ -230,6 +233,10 @@ def label_array(labels: Sequence[str | None], kind: LabelKind | None = None) -> 
 def _is_int(label: str) -> bool:
     limits = np.iinfo(np.int64)
     return bool(_INT.fullmatch(label)) and limits.min <= int(label) <= limits.max
+
+
+def _is_whole_float(label: str) -> bool:
+    return _is_float(label) and float(label).is_integer() and abs(float(label)) < _MOST_WHOLE
 
 
 def _is_float(label: str) -> bool:

@@ -25,7 +25,7 @@ from thinleaf.datasets.formats import (
     without_comment,
 )
 from thinleaf.datasets.lines import BadLine, DataFileError, excerpt
-from thinleaf.datasets.tables.columns import has_columns, has_text, is_header, quoted
+from thinleaf.datasets.tables.columns import has_columns, has_known, has_text, is_header, quoted
 from thinleaf.datasets.tables.dialect import DELIMITERS
 
 NAMES: Final = {
@@ -136,7 +136,23 @@ def has_header(lines: Sequence[str], columns: Sequence[Column] = ()) -> bool:
         named = [column for column in columns if isinstance(column, str)]
         if named and len(named) == len(columns) and has_columns(names, named):
             return True
-    return False
+    return _is_table_with_tabs(lines)
+
+
+def _is_table_with_tabs(lines: Sequence[str]) -> bool:
+    """Return whether lines have as many fields as a first one of names, one of them well known.
+
+    A text after a label may have tabs, too, but hardly in all lines as many, after such a line.
+    """
+    first, *others = [line.split("\t") for line in lines if line.strip()] or [[]]
+    names = [name.strip().strip('"') for name in first]
+    if len(names) < 3 or not others or any(len(fields) != len(names) for fields in others):
+        return False
+    named = all(not name or _NAME.fullmatch(name) for name in names)
+    recurs = any(
+        name == cell for fields in others for name, cell in zip(first, fields, strict=True)
+    )
+    return named and has_known(names) and len(set(names)) == len(names) and not recurs
 
 
 def has_keys(

@@ -20,6 +20,18 @@ Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 MAX_LINE: Final = 1 << 26
 """Characters or bytes of the longest line: whatever has longer ones is no file of examples."""
 
+_AS_FILE: Final = "give the name of the file, instead of a stream"
+_NO_TEXT: Final = {
+    b"\xff\xfe": ("UTF-16", "save the file as UTF-8"),
+    b"\xfe\xff": ("UTF-16", "save the file as UTF-8"),
+    b"PAR1": ("Parquet", _AS_FILE),
+    b"ARROW1": ("Arrow", _AS_FILE),
+    b"PK\x03\x04": ("a zip archive or an Excel file", "save the table as CSV in UTF-8"),
+    b"BZh": ("compressed by bzip2", "compress the file by gzip or zstd instead"),
+    b"\xfd7zXZ": ("compressed by xz", "compress the file by gzip or zstd instead"),
+}
+"""First bytes of files that are no text, what they are, and what to do about it."""
+
 _BOM = "\ufeff"
 _EXCERPT = 60
 
@@ -167,12 +179,23 @@ def decode(number: int, raw: str | bytes) -> str:
         if not line.isascii():
             line.encode()  # what a lenient text stream could not decode is a lone surrogate
     except UnicodeError as error:
+        if number == 1 and isinstance(raw, bytes):
+            _refuse_known(raw)
         raise BadLine(
             f"not UTF-8 ({error})", "save the file as UTF-8, and decompress a stream"
         ) from error
     if "\0" in line:
+        if number == 1 and isinstance(raw, bytes):
+            _refuse_known(raw)
         raise BadLine("a NUL character", "save the file as UTF-8 text")
     return _strip(number, line)
+
+
+def _refuse_known(raw: bytes) -> None:
+    """Raise :class:`BadLine` if the first line of what is no text begins as well-known files do."""
+    for start, (what, remedy) in _NO_TEXT.items():
+        if raw.startswith(start):
+            raise BadLine(f"not UTF-8 text, but {what}", remedy)
 
 
 def readable(number: int, raw: str | bytes) -> str:

@@ -11,8 +11,9 @@ from thinleaf.datasets.formats import Column, Format, Labels, Layout
 from thinleaf.datasets.lines import BadLine
 
 LABEL_NAMES: Final = frozenset(
-    ("label", "labels", "class", "classes", "category", "categories", "code", "target", "y")
-)
+    ("label", "labels", "class", "classes", "category", "categories", "code", "intent", "target",
+     "y")
+)  # fmt: skip
 TEXT_NAMES: Final = frozenset(
     ("text", "texts", "sentence", "document", "description", "content", "title", "review",
      "message", "query", "utterance", "x")
@@ -178,6 +179,11 @@ def is_header(names: Iterable[str]) -> bool:
     keys = {key(name) for name in names}
     known = LABEL_NAMES | TEXT_NAMES | OTHER_NAMES
     return bool(keys & LABEL_NAMES) and bool(keys & TEXT_NAMES) and keys <= known
+
+
+def has_known(names: Iterable[str]) -> bool:
+    """Return whether one of the names is well known as that of labels or texts."""
+    return any(key(name) in LABEL_NAMES | TEXT_NAMES for name in names)
 
 
 def has_text(names: Iterable[str]) -> bool:

@@ -9,14 +9,7 @@ from typing import Any, Final
 
 from thinleaf.datasets.formats import Column
 from thinleaf.datasets.lines import MAX_LINE
-from thinleaf.datasets.tables.columns import (
-    LABEL_NAMES,
-    TEXT_NAMES,
-    Wanted,
-    has_columns,
-    is_number,
-    key,
-)
+from thinleaf.datasets.tables.columns import Wanted, has_columns, has_known, is_number
 
 DELIMITERS: Final = ",;\t|"
 
@@ -102,7 +95,7 @@ def has_header(records: Sequence[Sequence[str]], wanted: Wanted) -> bool:
     columns = [*wanted.needed, *(() if wanted.label is None else (wanted.label,))]
     if any(isinstance(column, str) and not column.strip().isdigit() for column in columns):
         return True
-    if any(key(name) in LABEL_NAMES | TEXT_NAMES for name in first):
+    if has_known(first):
         return True
     names = [name.strip() for name in first]
     if len(set(names)) < len(names) or any(map(is_number, names)):
