@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.torch.elsewhere import elsewhere  # noqa: E402
 from tests.torch.test_label_tree_softmax import (  # noqa: E402
     clusters,
     data,
@@ -181,3 +182,25 @@ def test_a_search_by_levels_of_deep_trees_visits_what_may_be_better():
     on_device = layer._search_by_levels(X, 5)
     torch.testing.assert_close(on_device[1], scores, atol=1e-5, rtol=1e-4)
     assert (on_device[0] == labels).float().mean() > 0.99
+
+
+@pytest.mark.parametrize(("arity", "max_depth", "shortlist"), [(3, None, 0), (None, 2, 4)])
+@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
+def test_a_layer_on_another_device_answers_and_learns_there(arity, max_depth, shortlist):
+    layer, (X, y) = layer_of(arity, max_depth, shortlist=shortlist), data()
+    state = copy.deepcopy(layer.state_dict())
+    with torch.no_grad():
+        output, logp, (labels, _) = layer(X, y).output, layer.log_prob(X), layer.topk(X, 4)
+    layer.update_tree()
+    with elsewhere() as device:
+        other = layer_of(arity, max_depth, shortlist=shortlist, device=device)
+        other.load_state_dict(state)
+        rows = X.to(device)
+        torch.testing.assert_close(other(rows, y.to(device)).output.cpu(), output)
+        torch.testing.assert_close(other.log_prob(rows).cpu(), logp)
+        found = other.topk(rows, 4)[0]
+        assert found.device == device
+        assert torch.equal(found.cpu(), labels)
+        other.update_tree()
+        assert other.weight.device == other.collected.counts.device == device
+        np.testing.assert_array_equal(other.tree.children, layer.tree.children)
