@@ -31,7 +31,7 @@ HINGE = "thinleaf.softmaxtree.solvers.hinge"
 TREE = "thinleaf.estimators.adaptive_tree"
 EXPAND = "thinleaf.softmaxtree.growth.expand"
 TRIAL = "thinleaf.softmaxtree.growth.trial"
-ADAPT = "thinleaf.softmaxtree.growth.adapt"
+CANDIDATES = "thinleaf.softmaxtree.growth.candidates"
 AS_IT_IS = "as it is"
 FOR_BOTH: dict[str, dict[str, Any]] = {
     AS_IT_IS: {},
@@ -42,8 +42,8 @@ FOR_BOTH: dict[str, dict[str, Any]] = {
 FOR_DENSE: dict[str, dict[str, Any]] = {
     "overlap 0.01": {"overlap": 0.01},
     "overlap at once": {f"{EXPAND}:_OVERFITTED": 0.0},
-    "dense ridge / 3": {f"{ADAPT}:DENSE_STRENGTH": 0.0017},
-    "dense ridge · 3": {f"{ADAPT}:DENSE_STRENGTH": 0.015},
+    "dense ridge / 3": {f"{CANDIDATES}:DENSE_STRENGTH": 0.0017},
+    "dense ridge · 3": {f"{CANDIDATES}:DENSE_STRENGTH": 0.015},
     "5 sweeps a replacement": {f"{TREE}:_LOCAL_SWEEPS": 5},
     "8 sweeps a round": {f"{TREE}:_DENSE_SWEEPS": 8},
 }

@@ -20,7 +20,7 @@ from tests.estimator_cases import (
 from tests.softmaxtree.test_checkpoint import fit_and_die
 from thinleaf import AdaptiveSoftmaxTreeClassifier, FlatSoftmaxClassifier
 from thinleaf.estimators import adaptive_tree
-from thinleaf.softmaxtree.growth import adapt
+from thinleaf.softmaxtree.growth import adapt, candidates
 from thinleaf.softmaxtree.growth import expand as growth
 from thinleaf.softmaxtree.tao import loop
 
@@ -422,7 +422,7 @@ def test_a_finished_fit_ends_the_same_way(case, fits, tmp_path):
 
 def test_a_flat_leaf_that_beat_a_grown_tree_does_not_grow_when_a_fit_goes_on(monkeypatch, tmp_path):
     """The tree loses to a flat leaf only after it was grown."""
-    monkeypatch.setattr(adapt, "_MAY_CATCH_UP", np.inf)
+    monkeypatch.setattr(candidates, "_MAY_CATCH_UP", np.inf)
     X, y = problem(1, spread=0.5, n_classes=7, n_rows=200)
     whole = held_out().fit(X, y)
     assert whole.tree_.n_leaves == 1

@@ -27,8 +27,8 @@ from tests.estimator_cases import (
 )
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxTreeClassifier, Tree
 from thinleaf.model.cost import summarize
-from thinleaf.softmaxtree.growth import adapt
-from thinleaf.softmaxtree.growth.adapt import CLASSES_PER_LEAF
+from thinleaf.softmaxtree.growth import first_tree
+from thinleaf.softmaxtree.growth.first_tree import CLASSES_PER_LEAF
 from thinleaf.softmaxtree.growth.round_record import RoundRecord
 
 INITS = (
@@ -191,7 +191,7 @@ def test_leaves_start_with_a_share_of_all_classes_but_few_fair_ones(n_classes, c
     limits = first_limits(n_classes, contraction=contraction, init="random")
     n_leaves = (limits.size + 1) // 2
     fair = -(-n_classes // n_leaves)
-    expected = max(1, min(int(contraction * n_classes), adapt._FAIR_SHARES * fair))
+    expected = max(1, min(int(contraction * n_classes), first_tree._FAIR_SHARES * fair))
     assert set(limits) == {expected}
     assert n_leaves >= 4
     assert n_classes / n_leaves <= CLASSES_PER_LEAF

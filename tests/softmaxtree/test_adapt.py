@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.strategies import FORMATS, blobs, random_tree
 from thinleaf._dtypes import INDEX
 from thinleaf.model.routing import losses, route
-from thinleaf.softmaxtree.growth import adapt
-from thinleaf.softmaxtree.growth.adapt import (
+from thinleaf.softmaxtree.growth import first_tree
+from thinleaf.softmaxtree.growth.adapt import hold_out
+from thinleaf.softmaxtree.growth.first_tree import (
     Wishes,
     first_limits,
     flat_is_affordable,
-    hold_out,
     usual_depth,
 )
 from thinleaf.softmaxtree.growth.judge import Expansion, Gain, Judge, promising, worth_keeping
@@ -214,12 +214,12 @@ def test_leaves_of_the_first_tree_hold_a_few_fair_shares():
 def test_a_flat_leaf_is_tried_where_it_is_cheap(kind, monkeypatch):
     data = blobs(0, kind=kind)
     assert flat_is_affordable(data.X, 6)
-    monkeypatch.setattr(adapt, "SPARSE_WORK", 1.0)
-    monkeypatch.setattr(adapt, "DENSE_WORK", 1.0)
+    monkeypatch.setattr(first_tree, "SPARSE_WORK", 1.0)
+    monkeypatch.setattr(first_tree, "DENSE_WORK", 1.0)
     if kind == "sparse":  # of few classes, a leaf is no more work than those of a tree
         assert flat_is_affordable(data.X, 6)
         assert not flat_is_affordable(data.X, 601)
-    monkeypatch.setattr(adapt, "_MOST_SPARSE_WORK", 1.0)
+    monkeypatch.setattr(first_tree, "_MOST_SPARSE_WORK", 1.0)
     assert not flat_is_affordable(data.X, 6)
 
 

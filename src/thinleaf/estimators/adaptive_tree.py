@@ -26,19 +26,16 @@ from thinleaf.estimators._base.seeds import seed_sequence
 from thinleaf.estimators._base.tao_classifier import BaseTaoClassifier, tuned_epsilon
 from thinleaf.execution import ExecutorChoice, executor_for
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.growth.adapt import (
-    DENSE_STRENGTH,
-    Recipe,
+from thinleaf.softmaxtree.growth.adapt import Recipe, adapt, follow, hold_out
+from thinleaf.softmaxtree.growth.candidates import DENSE_STRENGTH
+from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
+from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
+from thinleaf.softmaxtree.growth.first_tree import (
     Wishes,
-    adapt,
     few_features,
-    follow,
-    hold_out,
     usual_depth,
     usual_limits,
 )
-from thinleaf.softmaxtree.growth.checkpoint import Checkpoint, fingerprint
-from thinleaf.softmaxtree.growth.expand import Grown, Growth, grow
 from thinleaf.softmaxtree.growth.initial_tree import Init, InitialTree, initial_tree, node_seed
 from thinleaf.softmaxtree.growth.round_record import best_round
 from thinleaf.softmaxtree.growth.thin import AS_GOOD, FEW_WEIGHTS

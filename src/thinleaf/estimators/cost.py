@@ -19,7 +19,7 @@ from thinleaf._dtypes import AnyArray
 from thinleaf.estimators._auto.deadline import Deadline
 from thinleaf.estimators.adaptive_tree import AdaptiveSoftmaxTreeClassifier
 from thinleaf.model.latency import Stopwatch, compiled_so_far
-from thinleaf.softmaxtree.growth.adapt import (
+from thinleaf.softmaxtree.growth.first_tree import (
     flat_is_affordable,
     sparse_flat_is_affordable,
     usual_depth,

@@ -35,12 +35,8 @@ from thinleaf.estimators.adaptive_tree import (
 )
 from thinleaf.estimators.forest import SoftmaxForestClassifier, tree_seeds
 from thinleaf.execution import executor_for
-from thinleaf.softmaxtree.growth.adapt import (
-    DENSE_WORK,
-    SPARSE_WORK,
-    flat_is_affordable,
-    hold_out,
-)
+from thinleaf.softmaxtree.growth.adapt import hold_out
+from thinleaf.softmaxtree.growth.first_tree import DENSE_WORK, SPARSE_WORK, flat_is_affordable
 from thinleaf.softmaxtree.growth.initial_tree import node_seed
 from thinleaf.softmaxtree.growth.trust import LEAST_JUDGES
 from thinleaf.softmaxtree.tao import TrainingData

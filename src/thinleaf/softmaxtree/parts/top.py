@@ -21,7 +21,7 @@ from thinleaf.arrays.rows import CSR
 from thinleaf.execution import Executor
 from thinleaf.model.routing import route
 from thinleaf.model.tree import Leaf, Router, Tree
-from thinleaf.softmaxtree.growth.adapt import usual_depth, usual_limits
+from thinleaf.softmaxtree.growth.first_tree import usual_depth, usual_limits
 from thinleaf.softmaxtree.growth.hierarchy import Hierarchy
 from thinleaf.softmaxtree.growth.initial_tree import Way, initial_tree
 from thinleaf.softmaxtree.growth.prune import prune
