@@ -24,14 +24,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib import rc_context
 from torch import nn
 
 from benchmarks import torch_lm
 from benchmarks._head_models import KINDS, LENGTH, NETWORKS, collect, load, stored
 from benchmarks._head_peers import Clusters, fixed_list
 from benchmarks._records import known
-from benchmarks._report import table, write
+from benchmarks._report import RESULTS, table, write
 from benchmarks.papers.paper001_table4 import hidden_states
+from thinleaf.explain.agreement import plot_agreement
 from thinleaf.measuring.latency import Stopwatch, single_latency
 from thinleaf.torch import (
     FullAnswers,
@@ -163,22 +165,25 @@ def agreement(options: argparse.Namespace) -> None:
 
 
 def texts(options: argparse.Namespace) -> None:
-    """Write the agreement report of one head, with times, and its figure."""
+    """Write the agreement report of one head, and its figure; times are in ``speed``."""
     given = Given(options)
     head = given.kept_head(options.size, options.sweeps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = agreement_report(head, given.tests()).to_dict()
-    columns = list(found["texts"][0])
+        found = agreement_report(head, given.tests(), timed=False).to_dict()
+    picture = RESULTS / f"heads_texts_{options.network}.svg"
+    with rc_context({"svg.hashsalt": picture.stem}):
+        plot_agreement(found).figure.savefig(picture, metadata={"Date": None})
+    columns = [name for name, value in found["texts"][0].items() if value is not None]
     report(
         "texts",
         options,
         f"{given.name}: the agreement report, by kind of text",
         f"{len(given.train):,} training states, size {options.size:,}; on held-out training text "
         f"agreement is {100 * found['expected']:.2f} %. Perplexities are over all tokens, with "
-        "back-off outside leaves. Times are of one thread.",
-        table(columns, [[str(v) if isinstance(v, bool) else v for v in text.values()]
-                        for text in found["texts"]]),
+        f"back-off outside leaves. ![]({picture.name})",
+        table(columns, [[str(text[name]) if isinstance(text[name], bool) else text[name]
+                         for name in columns] for text in found["texts"]]),
     )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def replace_head(
         Answer with the full layer's best class, always, at the cost of reading all rows in 8 bits
         (:mod:`thinleaf.torch.heads.exact`).
     max_states : int, optional
-        More are left out, evenly.
+        More are left out, evenly; of batches, no more are run than there must be.
     in_place : bool
         Whether the network gets the head. A layer that is given alone cannot.
     answers : FullAnswers, optional
