@@ -310,6 +310,8 @@ def test_another_encoder_is_refused(tmp_path):
         thinleaf.load(tmp_path / "model", encoder=lambda texts: 2 * vowels(texts))
     with pytest.raises(ValueError, match="gives 3 features"):
         thinleaf.load(tmp_path / "model", encoder=lambda texts: vowels(texts)[:, :3])
+    with pytest.raises(ValueError, match=r"must be callable.*SentenceEncoder makes one"):
+        thinleaf.load(tmp_path / "model", encoder="models/all-MiniLM-L6-v2")
     thinleaf.load(tmp_path / "model", encoder=lambda texts: vowels(texts) * (1 + 1e-6))
     quick().fit(TEXTS, LABELS).save(tmp_path / "words")
     with pytest.raises(ValueError, match="takes no encoder"):

@@ -54,6 +54,17 @@ def record_model() -> Any:
 
 
 @functools.cache
+def encoder_model() -> Any:
+    """Return a model of the counts of some letters."""
+    tree = SoftmaxTreeClassifier(depth=1, max_sweeps=3, random_state=0)
+
+    def encoder(texts: list[str]) -> Any:
+        return np.array([[text.count(letter) for letter in "aegr"] for text in texts], np.float32)
+
+    return TextClassifier(tree, features=encoder, rejection=False).fit(TEXTS, LABELS).freeze()
+
+
+@functools.cache
 def label_tree() -> Any:
     """Return a label tree of texts."""
     tree = LabelTreeClassifier(dim=8, arity=2, epochs=20, random_state=0)

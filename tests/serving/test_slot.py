@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.serving.models import row_model, saved, text_model
+from tests.serving.models import encoder_model, row_model, saved, text_model
 from thinleaf import ModelFileError
 from thinleaf.serving.limits import Limits
 from thinleaf.serving.slot import Slot
@@ -32,6 +32,12 @@ def test_a_file_that_is_replaced_is_taken_up(tmp_path):
     assert slot.current.version != before.version
     assert before.answerer.labels(["a broken arm"]) == ["fracture"]  # requests keep theirs
     assert (slot.n_reloads, slot.n_failures, slot.failure) == (1, 0, None)
+
+
+def test_a_model_without_its_encoder_is_refused(tmp_path):
+    path = saved(encoder_model(), tmp_path)
+    with pytest.raises(ValueError, match="which no model file holds"):
+        Slot(path, Limits())
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "noise", "gone", "directory", "rows"])

@@ -18,6 +18,7 @@ from typing import Any
 
 from thinleaf.serving.answer import Answerer, answer
 from thinleaf.serving.limits import Limits
+from thinleaf.serving.request import RequestError
 from thinleaf.text.opening import open_model
 
 log = logging.getLogger("thinleaf.serving")
@@ -161,7 +162,13 @@ def _digest(path: str) -> str:
 
 
 def _try(answerer: Answerer, limits: Limits) -> float:
-    """Answer some requests, so that all code is compiled; return the seconds that one takes."""
+    """Answer some requests, so that all code is compiled; return the seconds that one takes.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot answer, for want of its encoder.
+    """
     shape = answerer.shape
     one = {"texts": b'"a word"', "rows": b'{"indices":[0],"values":[1]}'}.get(shape.kind)
     if one is None:
@@ -182,7 +189,10 @@ def _try(answerer: Answerer, limits: Limits) -> float:
             bodies += [b'{"row":%s}' % dense, b'{"row":%s,"proba":true}' % dense]
     seconds = 0.0
     for body in bodies:
-        answer(body, answerer, "", limits)
+        try:
+            answer(body, answerer, "", limits)
+        except RequestError as error:
+            raise ValueError(error.message) from error
         started = time.perf_counter()
         answer(body, answerer, "", limits)
         seconds = max(seconds, time.perf_counter() - started)

@@ -67,6 +67,11 @@ class Encoded(Input):
 
     def attached(self, encoder: Encoder) -> Encoded:
         """Return the same with an encoder; ``ValueError`` if it is not the one of the training."""
+        if not callable(encoder):
+            raise ValueError(
+                f"an encoder must be callable, from a list of texts to an array, got {encoder!r}; "
+                "of a directory, SentenceEncoder makes one"
+            )
         other = Encoded.by(encoder)
         if other.n_features != self.n_features:
             raise ValueError(
