@@ -102,6 +102,16 @@ def test_bytes_are_kept_exactly(kind, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").predict(X), clf.predict(X))
 
 
+@formats
+def test_bytes_are_also_kept_when_time_is_up(kind, monkeypatch):
+    X, y = case(kind)
+    monkeypatch.setattr(search.Search, "_late", lambda _: True)
+    default = AdaptiveSoftmaxTreeClassifier(random_state=0).fit(X, y).freeze()
+    small = (default.file_bytes + default.quantized("int8").file_bytes) // 2
+    clf = auto(max_bytes=small, max_trees=1).fit(X, y)
+    assert clf.freeze().file_bytes == clf.frontier_.chosen.bytes <= small
+
+
 def test_a_budget_that_cannot_be_kept_names_the_nearest_model():
     X, y = case()
     clf = auto(max_trees=1)
@@ -401,6 +411,29 @@ def test_a_deadline_interrupts_and_then_leaves_alone():
     assert not other.fired
     with Deadline(float("inf")) as never:
         assert never._timer is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_a_deadline_that_is_over_before_it_begins_interrupts_once(seconds):
+    deadline = Deadline(seconds)
+    with pytest.raises(KeyboardInterrupt), deadline:
+        threading.Event().wait(5.0)
+    assert deadline.fired
+    threading.Event().wait(0.02)
+
+
+def test_no_time_for_rejection_leaves_the_model(monkeypatch):
+    from thinleaf.estimators import text_classifier
+
+    def pressed(_):
+        raise KeyboardInterrupt
+
+    X, y = texts(200)
+    monkeypatch.setattr(text_classifier, "Deadline", pressed)
+    with pytest.warns(UserWarning, match="interrupted: it is not known when to reject"):
+        clf = TextClassifier(features="words", random_state=0).fit(X, y)
+    assert clf.rejection_ is None
+    assert clf.score(X, y) > 0.5
 
 
 def test_a_deadline_also_interrupts_where_ctrl_c_is_ignored():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from numbers import Integral, Real
@@ -221,10 +222,13 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         source = self._text_input
         if self.rejection and source is not None and not interrupted:
             seed = seed_sequence(self.random_state)
-            with Deadline(clock.left):
-                self.rejection_ = learned_rejection(
-                    model, source, samples, labels, sample_weight, seed
-                )
+            try:
+                with Deadline(clock.left):
+                    self.rejection_ = learned_rejection(
+                        model, source, samples, labels, sample_weight, seed
+                    )
+            except KeyboardInterrupt:  # before it has begun, or at its end: the model is there
+                warnings.warn("interrupted: it is not known when to reject", stacklevel=3)
         return self
 
     def _limit(self) -> float | None:

@@ -80,7 +80,12 @@ class Deadline:
             if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in jobs of a shell script
                 self._ignored = True
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-            self._timer.start()
+            try:
+                with self._lock:  # it is not pressed before the clock runs
+                    self._timer.start()
+            except KeyboardInterrupt:
+                self.__exit__(None, None, None)
+                raise
         return self
 
     def __exit__(

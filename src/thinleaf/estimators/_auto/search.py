@@ -265,6 +265,7 @@ class Search:
         rows = form.packed.entry.size > 0
         for p in sorted(front, key=lambda p: (p.error, p.bytes))[:_MOST_SHRUNK]:
             if self._late():
+                self._fit_in(contender)
                 return
             self._point(contender, replace(p.variant, weights="float16"))
             small = self._point(contender, replace(p.variant, weights="int8"))
@@ -275,6 +276,21 @@ class Search:
             return
         for dropped in _MUCH_DROPPED:
             self._point(contender, Variant(weights="int8", dropped=dropped))
+
+    def _fit_in(self, contender: Contender) -> None:
+        """Measure the first model of smaller and fewer weights that has the bytes of the budget.
+
+        For when time is up, and no model that is known keeps them.
+        """
+        limit = self._budget.max_bytes
+        if limit is None or any(p.bytes <= limit for p in self.points.values()):
+            return
+        small = Variant(weights="int8")
+        dropped = [replace(small, dropped=share) for share in (*_DROPPED, *_MUCH_DROPPED)]
+        for variant in (Variant(weights="float16"), small, *dropped):
+            if self._n_bytes(contender, variant) <= limit:
+                self._point(contender, variant)
+                return
 
     def _too_slow(self, point: Point) -> bool:
         limit = self._budget.max_us
@@ -297,16 +313,20 @@ class Search:
             return self.points[key]
         score = self._score(contender, variant)
         final = contender.final_form
-        model = derived(variant, contender.form if final is None else final)
-        n_bytes = self._deployment.n_bytes(model)
-        if final is None:
-            n_bytes = round(n_bytes * max(self._growth, 1.0))
-        us = self._deployment.us(model)
+        us = self._deployment.us(derived(variant, contender.form if final is None else final))
         self.points[key] = Point(
-            contender.source, variant, score.value, us, n_bytes, contender.fit_seconds,
-            final is not None,
+            contender.source, variant, score.value, us, self._n_bytes(contender, variant),
+            contender.fit_seconds, final is not None,
         )  # fmt: skip
         return self.points[key]
+
+    def _n_bytes(self, contender: Contender, variant: Variant) -> int:
+        """Return the bytes of a file, or what to expect of one of all rows."""
+        final = contender.final_form
+        if final is not None:
+            return self._deployment.n_bytes(derived(variant, final))
+        n_bytes = self._deployment.n_bytes(derived(variant, contender.form))
+        return round(n_bytes * max(self._growth, 1.0))
 
     # -- choosing ----------------------------------------------------------------------------------
 
