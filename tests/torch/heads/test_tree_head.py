@@ -136,6 +136,25 @@ def test_weights_that_change_are_used():
         torch.testing.assert_close(head(state), 2.0 * before)
 
 
+@pytest.mark.parametrize("rows", [None, "float16", "int8"])
+@pytest.mark.parametrize("place", ["parameter", "data"])
+def test_weights_in_the_place_of_others_are_used(rows, place):
+    linear = layer().requires_grad_(False)
+    head = replace_head(linear, states(1000), size=30, rows=rows, exact=True)
+    test, new = states(50, seed=9), torch.randn(N_CLASSES, DIM)
+    head.predict(test)
+    if place == "data":
+        head.weight.data = new
+    else:
+        head.weight = torch.nn.Parameter(new, requires_grad=False)
+    full = torch.stack([(new @ state).argmax() for state in test])
+    assert torch.equal(head.predict(test), full)
+    head.exact = False
+    logits = head(test)
+    kept = torch.isfinite(logits)
+    assert (logits - test @ new.T)[kept].abs().max() < 0.4
+
+
 def test_paths_and_biases_that_change_are_used():
     linear = layer(bias=True, dtype=torch.bfloat16)
     head = replace_head(linear, states(1000), size=20, n_paths=2)

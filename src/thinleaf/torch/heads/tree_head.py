@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -33,6 +33,9 @@ _TREE = ("router_weight", "router_bias", "common", "set_ptr", "set_classes", "fr
 _BYTES = tuple(f"byte_{name}" for name in ByteRows._fields)
 _SINGLE = ("router_weight", "router_bias", *_BYTES[1:])
 """Buffers that are single precision, whatever the layer's weights are."""
+
+
+_Version: TypeAlias = tuple[int, torch.dtype, int]
 
 
 class KeptLogits(NamedTuple):
@@ -139,7 +142,7 @@ class TreeHead(nn.Module):
         for name in _BYTES:
             self.register_buffer(name, torch.empty(0, device=device), persistent=False)
         self._given: _Given | None = None
-        self._version = _version_of(weight)
+        self._made_of: _Version | None = _version_of(weight)
         if self._kind == "int8":
             self._read_bytes()
         self.trained_on = trained_on
@@ -189,9 +192,9 @@ class TreeHead(nn.Module):
     def _refresh(self) -> None:
         """Make narrow rows again if the layer's weights have changed."""
         version = _version_of(self.weight)
-        if version == self._version:
+        if version == self._made_of:
             return
-        self._version, self._given = version, None
+        self._made_of, self._given = version, None
         if self.rows.numel():
             self.rows = narrowed(self.weight.data, self._kind)
         if self.byte_rows.numel():
@@ -326,8 +329,8 @@ class TreeHead(nn.Module):
     def _arrays(self) -> _Given:
         """Return what kernels take, as arrays that share the memory of tensors."""
         weight, bias = self.weight, self.bias
-        at = None if bias is None else (bias.data_ptr(), _version_of(bias))
-        place = (weight.data_ptr(), weight.dtype, _version_of(weight), at, self.n_paths)
+        of_bias = None if bias is None else _version_of(bias)
+        place = (_version_of(weight), of_bias, self.n_paths)
         if self._given is None or self._given.place != place:
             self._refresh()
             sets, routers = self.sets, self.routers
@@ -466,7 +469,7 @@ class TreeHead(nn.Module):
             if stored is not None and stored.shape != getattr(self, name).shape:
                 setattr(self, name, torch.empty_like(stored, device=self.weight.device))
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        self._version, self._given = -1, None
+        self._made_of = self._given = None
         if self.n_leaves == 1:
             self.n_paths = 1
 
@@ -481,13 +484,14 @@ class TreeHead(nn.Module):
             setattr(self, name, tensor.to(self.weight.device))
         if not self.rows.numel() and self._kind != "int8":
             self._kind = kind_of(self.weight.data)
-        self._version, self._given = -1, None
+        self._made_of = self._given = None
         return self
 
 
-def _version_of(weight: Tensor) -> int:
-    """Return a number that rises whenever weights are written to."""
-    return 0 if weight.is_inference() else weight._version
+def _version_of(weight: Tensor) -> _Version:
+    """Return what changes whenever weights are written to, or others take their place."""
+    n_writes = 0 if weight.is_inference() else weight._version
+    return weight.data_ptr(), weight.dtype, n_writes
 
 
 class _Given(NamedTuple):
