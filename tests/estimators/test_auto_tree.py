@@ -422,15 +422,19 @@ def test_a_deadline_that_is_over_before_it_begins_interrupts_once(seconds):
     threading.Event().wait(0.02)
 
 
-def test_no_time_for_rejection_leaves_the_model(monkeypatch):
+@pytest.mark.parametrize("over", [False, True])
+def test_no_time_for_rejection_leaves_the_model(monkeypatch, over):
     from thinleaf.estimators import text_classifier
 
-    def pressed(_):
-        raise KeyboardInterrupt
+    class Pressed(Deadline):
+        def __enter__(self):
+            self.fired = over
+            raise KeyboardInterrupt
 
     X, y = texts(200)
-    monkeypatch.setattr(text_classifier, "Deadline", pressed)
-    with pytest.warns(UserWarning, match="interrupted: it is not known when to reject"):
+    monkeypatch.setattr(text_classifier, "Deadline", Pressed)
+    reason = "max_fit_seconds are over" if over else "interrupted"
+    with pytest.warns(UserWarning, match=f"{reason}: it is not known when to reject"):
         clf = TextClassifier(features="words", random_state=0).fit(X, y)
     assert clf.rejection_ is None
     assert clf.score(X, y) > 0.5

@@ -222,13 +222,15 @@ class TextClassifier(RejectingPredictions, ClassifierMixin, Trainable):  # type:
         source = self._text_input
         if self.rejection and source is not None and not interrupted:
             seed = seed_sequence(self.random_state)
+            deadline = Deadline(clock.left)
             try:
-                with Deadline(clock.left):
+                with deadline:
                     self.rejection_ = learned_rejection(
                         model, source, samples, labels, sample_weight, seed
                     )
-            except KeyboardInterrupt:  # before it has begun, or at its end: the model is there
-                warnings.warn("interrupted: it is not known when to reject", stacklevel=3)
+            except KeyboardInterrupt:  # the model is there
+                reason = "max_fit_seconds are over" if deadline.fired else "interrupted"
+                warnings.warn(f"{reason}: it is not known when to reject", stacklevel=3)
         return self
 
     def _limit(self) -> float | None:

@@ -39,7 +39,7 @@ def learned_rejection(
     sample_weight: Any,
     seed: np.random.SeedSequence,
 ) -> Rejection | None:
-    """Return when not to answer, or None if there are too few texts, or after Ctrl-C.
+    """Return when not to answer, or None if there are too few texts.
 
     Parameters
     ----------
@@ -75,9 +75,6 @@ def learned_rejection(
         right = predictor.labels[predictor.top_class(rows)] == labels[held]
         made_up = part.nonsense(others, rng)
         N = signs(predictor, part.rows(made_up), part.evidence(made_up))
-    except KeyboardInterrupt:
-        warnings.warn("interrupted: it is not known when to reject", stacklevel=3)
-        return None
     except ValueError:  # a part of the texts may leave no term
         return None
     return _from_signs(S, known, right, N)
