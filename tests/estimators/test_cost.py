@@ -82,6 +82,17 @@ def test_budgets_bound_the_seconds_and_not_the_probes():
     assert estimate_cost(X, y, model, probe_seconds=0.1).seconds == 0.001
 
 
+def test_only_a_fit_to_a_budget_is_told_by_several_times_its_default_tree():
+    for model in (
+        AutoTreeClassifier(),
+        TextClassifier("auto"),
+        TextClassifier(AutoTreeClassifier()),
+    ):
+        assert cost._is_auto(model)
+    for model in (quick(), TextClassifier(), TextClassifier(quick())):
+        assert not cost._is_auto(model)
+
+
 def test_bad_input_is_told():
     X, y = problem(n_rows=60)
     for rows, labels in ((X, y[:-1]), (X, y[:, None]), (X[:0], y[:0])):

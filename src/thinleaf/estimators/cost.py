@@ -190,8 +190,9 @@ def seconds_of_rows(
 
 def _is_auto(model: Any) -> bool:
     """Return whether a model is, or has in it, a fit to a budget."""
-    inner = getattr(model, "model", None)
-    return inner == "auto" or any(hasattr(found, "max_fit_seconds") for found in (model, inner))
+    if hasattr(model, "rejection"):  # of texts: it has the parameters of a budget in any case
+        model = model.model
+    return hasattr(model, "max_fit_seconds") or (isinstance(model, str) and model == "auto")
 
 
 def _at_scale(model: Any, X: Any, y: AnyArray) -> Any:
