@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import subprocess
 import sys
@@ -245,9 +246,9 @@ def test_rejection_is_that_of_python(tmp_path, name):
         assert_same(
             outcome(mine.rejects, texts, precision), outcome(other.rejects, texts, precision)
         )
-    for text in texts:
-        named = {"reject": 0.9, "reject_label": "?"}
-        assert mine.predict_one(text, **named) == other.predict_one(text, **named)
+    for text, precision in itertools.product(texts, (0.6, 0.9, 0.999, 2)):
+        named = {"reject": precision, "reject_label": "?"}
+        assert outcome(mine.predict_one, text, **named) == outcome(other.predict_one, text, **named)
     rows = np.zeros((1, other.n_features))
     assert_same(outcome(mine.rejects, rows, 0.9), outcome(other.rejects, rows, 0.9))
 

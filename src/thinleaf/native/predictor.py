@@ -7,8 +7,11 @@ where the answer is one of its matrices.
 
 from __future__ import annotations
 
+import bisect
+import math
+import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -24,7 +27,7 @@ from thinleaf.model.predictor import Predictions, Predictor
 from thinleaf.text.inputs import checked_sample, is_rows, text_list
 from thinleaf.text.kernels.sureness_table import ARRAYS, LEAST, TINY
 from thinleaf.text.known_terms import Evidence, all_known
-from thinleaf.text.rejecting import RejectingPredictions
+from thinleaf.text.rejecting import RejectingPredictions, check_precision
 from thinleaf.text.rejection import SECTION as REJECTION
 from thinleaf.text.rejection import Rejection, stored_rejection
 
@@ -178,6 +181,19 @@ class NativePredictor(Predictor):
         n_known, n_terms = np.ascontiguousarray(known.T)
         return Evidence(n_known, n_terms)
 
+    def found_in(self, text: str) -> tuple[int, float, float, float, float]:
+        """Return what speaks for the label of a text.
+
+        Its class; the class's probability, and that within the leaves; how many terms are known,
+        and how many there are.
+        """
+        given = Given(_as_utf8([text]), None, None, 1)
+        ids, p, known = np.empty(1, INDEX), np.empty(2, ACCUM), np.empty((1, 2), ACCUM)
+        self._run(TOPK, 1, given, 1, ids[:, None], p[:1, None])
+        self._run(ONE, 0, given, 1, ids, p[1:])
+        self._run(EVIDENCE, 0, given, 1, None, known)
+        return (int(ids[0]), *p.tolist(), *known[0].tolist())
+
     # -- small steps -------------------------------------------------------------------------------
 
     def _given(self, rows: Any) -> Given:
@@ -197,18 +213,17 @@ class NativePredictor(Predictor):
         """Ask for all samples, in pieces on several threads if asked for."""
         n_threads = (os.cpu_count() or 1) if n_jobs < 0 else max(n_jobs, 1)
         n_threads = min(n_threads, max(given.n // _MIN_CHUNK, 1))
-        n_pieces = 4 * n_threads if n_threads > 1 else 1
-        cuts = np.linspace(0, given.n, n_pieces + 1).astype(int).tolist()
 
         def piece(begin: int, end: int) -> Any:
             own = [None if array is None else array[begin:end] for array in (ids, p)]
             return self._model._run(what, k, given.a, given.b, given.c, begin, end, *own)
 
         if n_threads == 1:
-            parts = list(map(piece, cuts[:-1], cuts[1:]))
+            parts = [piece(0, given.n)]
         else:
             from concurrent.futures import ThreadPoolExecutor  # slow to import
 
+            cuts = np.linspace(0, given.n, 4 * n_threads + 1).astype(int).tolist()
             with ThreadPoolExecutor(n_threads) as pool:
                 parts = list(pool.map(piece, cuts[:-1], cuts[1:]))
         status = min(part[0] for part in parts)
@@ -329,6 +344,24 @@ class _Rejection(Rejection):
         probability, precision = found
         return probability, precision
 
+    @cached_property
+    def _lists(self) -> tuple[list[float], ...]:
+        arrays = (self.weights, self.scores, self.probability, self.precision)
+        return tuple(array.tolist() for array in arrays)
+
+    def judged_one(self, signs: Sequence[float]) -> tuple[float, float]:
+        """Return probability and precision of one text, as kernels do."""
+        weights, scores, *tables = self._lists
+        score = sum(map(operator.mul, signs, weights)) + weights[-1]
+        at = bisect.bisect_right(scores, score)  # scores[at - 1] <= score < scores[at]
+        if at in (0, len(scores)):
+            end = min(at, len(scores) - 1)
+            return tables[0][end], tables[1][end]
+        part = (score - scores[at - 1]) / (scores[at] - scores[at - 1])
+        low, high = ([table[i] for table in tables] for i in (at - 1, at))
+        probability, precision = (a + (b - a) * part for a, b in zip(low, high, strict=True))
+        return probability, precision
+
 
 class NativeTextPredictions(RejectingPredictions, NativePredictions):
     """The same of a softmax tree that takes texts, and may say that it does not know."""
@@ -346,6 +379,26 @@ class NativeTextPredictions(RejectingPredictions, NativePredictions):
     @property
     def _text_input(self) -> Any:
         return _Texts(self._native)
+
+    def _label_or_none(self, x: Any, reject: float) -> Any:
+        """Return the label of one sample, or None if it is rejected; of a text, in microseconds."""
+        rejection = self.rejection
+        if not isinstance(x, str) or self._model._hashing or rejection is None:
+            return super()._label_or_none(x, reject)
+        check_precision(reject)
+        assert isinstance(rejection, _Rejection)
+        label, top, alone, n_known, n_terms = self._native.found_in(x)
+        outside = 1.0 - top / max(alone, TINY) if alone > 0.0 else 1.0
+        p = min(max(top, LEAST), 1.0 - LEAST)
+        signs = (
+            math.log(p / (1.0 - p)),
+            math.log(min(max(outside, LEAST), 1.0)),
+            (n_terms - n_known) / max(n_terms, 1.0),
+            math.log1p(n_terms - n_known),
+            1.0 / (1.0 + n_known),
+        )
+        answered = rejection.answers_one(*rejection.judged_one(signs), int(n_known), reject)
+        return self._native.label_list[label] if answered else None
 
     def _signs(self, rows: Any, known: Evidence, n_jobs: int | None) -> AccumArray:
         """Return what :func:`thinleaf.text.rejection.signs` does, without kernels."""
