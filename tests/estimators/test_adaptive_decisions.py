@@ -22,7 +22,7 @@ from thinleaf import AdaptiveSoftmaxTreeClassifier, FlatSoftmaxClassifier
 from thinleaf.estimators import adaptive_tree
 from thinleaf.softmaxtree.growth import adapt, candidates
 from thinleaf.softmaxtree.growth import expand as growth
-from thinleaf.softmaxtree.tao import loop
+from thinleaf.softmaxtree.tao import fit_leaves, loop
 
 
 def held_out(**params) -> AdaptiveSoftmaxTreeClassifier:
@@ -92,6 +92,21 @@ def test_first_replacements_that_gain_little_do_not_end_the_growth_of_dense_tree
     X, y = words()
     clf = held_out(initial_depth=2, leaf_loss="softmax").fit(X, y)
     assert len(clf.history_) == 1
+
+
+def test_leaves_of_sparse_rows_are_fitted_last(monkeypatch):
+    fitted = []
+
+    def watching(tree, data, settings, executor):
+        fitted.append(fit_leaves(tree, data, settings, executor))
+        return fitted[-1]
+
+    monkeypatch.setattr(adapt, "fit_leaves", watching)
+    clf = held_out(initial_depth=2).fit(*words())
+    assert fitted[0].n_leaves >= clf.tree_.n_leaves > 1
+    held_out(initial_depth=2).fit(*grid())
+    held_out(initial_depth=0, max_rounds=0).fit(*words())
+    assert len(fitted) == 1
 
 
 def test_scales_of_features_do_not_matter_to_dense_trees(fits):

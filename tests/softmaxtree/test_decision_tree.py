@@ -61,7 +61,7 @@ def test_equal_rows_are_one_leaf():
 
 
 def test_cells_are_told_apart_as_by_a_decision_tree():
-    data, test = cells(4000, 4), cells(2000, 5)
+    data, test = cells(4000, 0, 14), cells(2000, 5, 14)
     clf = AdaptiveSoftmaxTreeClassifier(random_state=0).fit(data.X, data.y)
     assert clf._found.kind.deep
     assert clf.score(test.X, test.y) > 0.9

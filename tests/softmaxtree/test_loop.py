@@ -18,7 +18,16 @@ from thinleaf.model.tree import Tree
 from thinleaf.softmaxtree.growth.initial_tree import initial_tree
 from thinleaf.softmaxtree.objective import Objective, Penalty
 from thinleaf.softmaxtree.solvers.problem import Precision
-from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, Validation, optimise
+from thinleaf.softmaxtree.tao import (
+    Settings,
+    TaoResult,
+    TrainingData,
+    Validation,
+    fit_leaves,
+    optimise,
+)
+from thinleaf.softmaxtree.tao.overlap import find_overlap
+from thinleaf.softmaxtree.tao.sweep import train_leaf
 
 INITS = ("random", "random_median", "pca_median", "class_clusters", "row_clusters")
 MODES = ("drop", "constant", "zero_one")
@@ -338,3 +347,32 @@ def test_workers_do_not_change_the_result(overlap):
     assert_same_tree(results[0].tree, results[1].tree)
     for a, b in zip(results[0].history, results[1].history, strict=True):
         assert replace(a, seconds=0.0) == replace(b, seconds=0.0)
+
+
+# -- leaves alone ----------------------------------------------------------------------------------
+
+
+@formats
+@pytest.mark.parametrize("overlap", [None, 0.05])
+def test_last_leaves_are_those_of_the_rows_that_reach_them(kind, overlap):
+    data = blobs(13, spread=1.0, kind=kind)
+    result, settings = train(data, max_sweeps=1, overlap=overlap)
+    before, after = result.tree, fit_leaves(result.tree, data, settings, SerialExecutor())
+    reach = route(before, data.X)
+    near = {} if overlap is None else find_overlap(before, data.X, reach, overlap, SerialExecutor())
+    changed = 0
+    for node in range(before.n_nodes):
+        if not before.is_leaf[node]:
+            np.testing.assert_array_equal(before.router(node).weights, after.router(node).weights)
+            continue
+        rows, weight = reach.of(node), data.weight[reach.of(node)]
+        if rows.size == 0:
+            continue
+        if overlap is not None:
+            rows, weight = near[node].join(rows, data.weight)
+        limit = int(settings.leaf_limits[node])
+        expected, _ = train_leaf(data, rows, weight, limit, before.leaf(node), settings)
+        np.testing.assert_array_equal(after.leaf(node).weights, expected.weights)
+        np.testing.assert_array_equal(after.leaf(node).classes, expected.classes)
+        changed += not np.array_equal(after.leaf(node).weights, before.leaf(node).weights)
+    assert changed > 0

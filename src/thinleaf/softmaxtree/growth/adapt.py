@@ -42,7 +42,7 @@ from thinleaf.softmaxtree.growth.trust import (
     sharpened,
     with_sharpness,
 )
-from thinleaf.softmaxtree.tao import TaoResult, TrainingData, optimise
+from thinleaf.softmaxtree.tao import Settings, TaoResult, TrainingData, fit_leaves, optimise
 
 _CUT_SHORT = ("interrupted", "rounds", "seconds")
 """Ends of growth after which nothing else is tried."""
@@ -211,7 +211,20 @@ def follow(
     )
     if recipe.n_sweeps > 1 and result.ended != "interrupted":
         result = optimise(result.tree, data, later, executor, max_sweeps=recipe.n_sweeps - 1)
+        result = _with_last_leaves(result, data, later, executor)
     return _thin(with_sharpness(_complete(result, data), recipe.sharpness), recipe.least, data.X)
+
+
+def _with_last_leaves(
+    result: TaoResult, data: TrainingData, settings: Settings, executor: Executor
+) -> TaoResult:
+    """Return a tree of sparse rows whose leaves are fitted to the rows that reach them in the end.
+
+    Sweeps are few on sparse rows: routers move after the leaves were fitted.
+    """
+    if not isinstance(data.X, CSR) or result.tree.n_leaves == 1 or result.ended == "interrupted":
+        return result
+    return replace(result, tree=fit_leaves(result.tree, data, settings, executor))
 
 
 def _complete(result: TaoResult, data: TrainingData) -> Tree:
@@ -236,7 +249,7 @@ def _refit(
         limits[:] = tree.n_classes
     settings = replace(settings_of(data, kind, limits), overlap=overlap)
     result = optimise(tree, data, settings, executor, max_sweeps=wishes.refit_sweeps)
-    return _complete(result, data)
+    return _complete(_with_last_leaves(result, data, settings, executor), data)
 
 
 def best_sweep(grown: Grown) -> int:

@@ -63,7 +63,7 @@ FLAT_STRENGTH: dict[LeafLoss, float] = {"softmax": DENSE_STRENGTH, "hinge": 0.7}
 _CLEARLY = 0.7
 """The share of the errors of a tree without splits by one feature that one with them may have."""
 
-_WORTH_FITTING = 1.4
+_WORTH_FITTING = 2.0
 """How many times the errors of the tree that has grown a decision tree may have to be fitted."""
 
 _MORE_SWEEPS = 3

@@ -7,6 +7,7 @@ from thinleaf.softmaxtree.tao.loop import (
     TaoResult,
     Validation,
     error,
+    fit_leaves,
     optimise,
 )
 from thinleaf.softmaxtree.tao.reduced import TrainingData, canonical
@@ -23,5 +24,6 @@ __all__ = [
     "Validation",
     "canonical",
     "error",
+    "fit_leaves",
     "optimise",
 ]

@@ -11,9 +11,16 @@ import numpy as np
 
 from thinleaf._dtypes import IndexArray
 from thinleaf.execution import Executor
-from thinleaf.model.routing import all_rows, leaf_of_rows, losses, reach_of_assignment, route
+from thinleaf.model.routing import (
+    Reach,
+    all_rows,
+    leaf_of_rows,
+    losses,
+    reach_of_assignment,
+    route,
+)
 from thinleaf.model.tree import Tree
-from thinleaf.softmaxtree.tao.overlap import find_overlap
+from thinleaf.softmaxtree.tao.overlap import Overlap, find_overlap
 from thinleaf.softmaxtree.tao.reduced import TrainingData
 from thinleaf.softmaxtree.tao.sweep import Settings, State, sweep
 
@@ -165,9 +172,8 @@ def optimise(
             reach = reach_of_assignment(
                 tree, _route(tree, data, executor) if leaves is None else leaves
             )
-            near = None  # rows say nothing of routers that are yet to be fitted
-            if settings.overlap is not None and leaves is None:
-                near = find_overlap(tree, data.X, reach, settings.overlap, executor)
+            # rows say nothing of routers that are yet to be fitted
+            near = _near(tree, data, reach, settings, executor) if leaves is None else None
             tree, n_solved = sweep(tree, data, reach, state, settings, executor, near)
             record = _record(number, tree, data, state, settings, validation, n_solved, started)
             history.append(record)
@@ -187,6 +193,25 @@ def optimise(
                 raise
             ended = "interrupted"
     return replace(best, ended=ended or "sweeps")
+
+
+def fit_leaves(tree: Tree, data: TrainingData, settings: Settings, executor: Executor) -> Tree:
+    """Fit every leaf once more, to the rows that reach it now and to its guests.
+
+    A sweep fits leaves before routers, so that rows may reach others in the end than it fitted.
+    """
+    reach = reach_of_assignment(tree, _route(tree, data, executor))
+    near = _near(tree, data, reach, settings, executor)
+    state = State.empty(data.n_rows)
+    return sweep(tree, data, reach, state, settings, executor, near, leaves_only=True)[0]
+
+
+def _near(
+    tree: Tree, data: TrainingData, reach: Reach, settings: Settings, executor: Executor
+) -> dict[int, Overlap] | None:
+    if settings.overlap is None:
+        return None
+    return find_overlap(tree, data.X, reach, settings.overlap, executor)
 
 
 def _ended(best: TaoResult, validation: Validation | None) -> Ended | None:

@@ -176,6 +176,8 @@ def sweep(
     settings: Settings,
     executor: Executor,
     near: Mapping[int, Overlap] | None = None,
+    *,
+    leaves_only: bool = False,
 ) -> tuple[Tree, int]:
     """Optimise every node once; return the new tree and how many problems were solved."""
     n_solved = 0
@@ -186,7 +188,7 @@ def sweep(
         visits = [
             Visit.of(tree, node, reach, state, near.get(node))
             for node in level.tolist()
-            if reach.sizes[node] > 0
+            if reach.sizes[node] > 0 and (tree.is_leaf[node] or not leaves_only)
         ]
         # the root alone would leave the other workers idle: it gets them all
         fit = partial(fit_node, helpers=executor.local) if len(visits) == 1 else fit_node
