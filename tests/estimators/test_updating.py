@@ -70,7 +70,7 @@ def test_new_classes_are_learned_and_old_ones_stay(fitted, name, kind):
     assert report.n_leaves > 0
     assert report.error_after < report.error_before
     assert model.classes_.tolist() == [f"c{i:02}" for i in range(11)]
-    assert model.score(*made([0, 10], 20, 3, kind)) > 0.85
+    assert model.score(*made([0, 10], 100, 3, kind)) > 0.85
     assert model.score(old_X, old_y) > before - 0.06
     p = model.predict_proba(old_X)
     assert p.shape == (180, 11)

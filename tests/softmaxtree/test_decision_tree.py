@@ -67,6 +67,7 @@ def test_cells_are_told_apart_as_by_a_decision_tree():
     assert clf.score(test.X, test.y) > 0.9
     again = AdaptiveSoftmaxTreeClassifier(random_state=0).fit(data.X, data.y)
     assert_array_equal(again.predict(test.X), clf.predict(test.X))
+    data, test = cells(4000, 4), cells(2000, 5)
     forest = SoftmaxForestClassifier(n_estimators=3, random_state=0).fit(data.X, data.y)
     assert forest.score(test.X, test.y) > 0.9
 
