@@ -27,6 +27,7 @@ PAGES += sorted(
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
+BRANDS = [f"{a}{b}" for a in ("Ann", "Bo", "Cy", "Di") for b in ("tek", "sys", "max", "pro", "lux")]
 pages = pytest.mark.parametrize("page", PAGES)
 
 
@@ -60,6 +61,9 @@ def test_code_blocks_run_in_order(page, tmp_path, monkeypatch, capsys):
     Where a page shows what they print, lines begin as shown; figures depend on the machine.
     """
     monkeypatch.chdir(tmp_path)
+    for name in ("products.csv", "new.csv"):  # a user's
+        lines = [f"{brand} {thing},{thing}s" for brand in BRANDS for thing in ("cable", "mouse")]
+        (tmp_path / name).write_text("\n".join(["title,category", *lines]) + "\n", "utf-8")
     text = read(page)
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert blocks
