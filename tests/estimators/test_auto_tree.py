@@ -26,6 +26,7 @@ from thinleaf.estimators._auto import contenders, search
 from thinleaf.estimators._auto.deadline import Clock, Deadline
 from thinleaf.estimators._auto.judge import Deployment, Judge
 from thinleaf.estimators._auto.raw_texts import texts_of_rows
+from thinleaf.kernels._notice import NOTICE
 from thinleaf.labeltree.frozen import FrozenLabelTree
 from thinleaf.model.variant import Variant
 
@@ -399,6 +400,15 @@ def test_budgets_are_for_auto():
 
 
 # -- parts -----------------------------------------------------------------------------------------
+
+
+def test_a_deadline_waits_while_kernels_are_compiled(monkeypatch):
+    compiled = threading.Event()
+    monkeypatch.setattr(type(NOTICE), "is_compiling", property(lambda _: not compiled.is_set()))
+    threading.Timer(0.1, compiled.set).start()
+    with pytest.raises(KeyboardInterrupt), Deadline(0.0):
+        threading.Event().wait(5.0)
+    assert compiled.is_set()
 
 
 def test_a_deadline_interrupts_and_then_leaves_alone():

@@ -44,6 +44,11 @@ class Notice(event.Listener):
         self._began = 0.0
         self._seconds = 0.0
 
+    @property
+    def is_compiling(self) -> bool:
+        """Whether one of our functions is being compiled; to be interrupted then can break it."""
+        return self._depth > 0
+
     def on_start(self, event: event.Event) -> None:
         """Note that a function begins to be compiled, ours or one of the user's."""
         if self._depth == 0:

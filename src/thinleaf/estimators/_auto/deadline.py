@@ -7,10 +7,15 @@ import contextlib
 import math
 import signal
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
+from thinleaf.kernels._notice import NOTICE
 from thinleaf.model.latency import Stopwatch
+
+_BEAT = 0.02
+"""Seconds between looks at whether kernels are still being compiled."""
 
 
 class Clock:
@@ -52,7 +57,7 @@ class Deadline:
     """Raises ``KeyboardInterrupt`` in a ``with`` block that takes too long.
 
     Whatever a fit does on Ctrl-C it does then. Only the main thread can be interrupted; in others,
-    nothing happens.
+    nothing happens. While kernels are being compiled, it waits.
 
     Parameters
     ----------
@@ -70,6 +75,8 @@ class Deadline:
             self._timer.daemon = True
 
     def _fire(self) -> None:
+        while NOTICE.is_compiling and not self._over:  # the compiler would lose it, or break
+            time.sleep(_BEAT)
         with self._lock:
             if not self._over:
                 self.fired = True
