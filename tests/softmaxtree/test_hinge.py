@@ -25,6 +25,7 @@ LONG = Precision(max_iter=2000)
 def exact(monkeypatch):
     """Solve to the optimum, and leave out no weight."""
     monkeypatch.setattr(hinge, "_ENOUGH", 2e-5)
+    monkeypatch.setattr(hinge, "_LEAST_GAIN", 0.0)
     monkeypatch.setattr(hinge, "_LEAST_WEIGHT", 0.0)
 
 
@@ -112,6 +113,7 @@ def test_as_it_is_used_it_is_near_the_optimum(kind, monkeypatch):
     X, p = case(kind, n_rows=150, ridge=10.0)
     loose = solve_hinge(p)
     monkeypatch.setattr(hinge, "_ENOUGH", 1e-4)
+    monkeypatch.setattr(hinge, "_LEAST_GAIN", 0.0)
     tight = solve_hinge(p, None, LONG)
     assert loose.n_iter < tight.n_iter
     answers = [(X @ s.weights + s.bias).argmax(axis=1) for s in (loose, tight)]
@@ -239,6 +241,19 @@ def test_passes_are_limited():
     solution = solve_hinge(p, None, Precision(max_iter=1))
     assert solution.converged
     assert solution.n_iter == math.ceil(hinge._PASSES)
+
+
+def test_passes_end_where_they_gain_little(monkeypatch):
+    """A loss that is near its optimum is not brought nearer."""
+    X, p = case(n_rows=150, ridge=0.1)
+    monkeypatch.setattr(hinge, "_ENOUGH", 0.0)
+    passes, reached = [], []
+    for least in (0.3, 0.003, 0.0):
+        monkeypatch.setattr(hinge, "_LEAST_GAIN", least)
+        passes.append(solve_hinge(p, None, Precision(max_iter=100)).n_iter)
+        reached.append(objective(X, p, *margins(p)))
+    assert passes[0] < passes[1] < passes[2]
+    assert reached[0] > reached[1] >= reached[2] > 0.0
 
 
 # -- routers ---------------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ from thinleaf.softmaxtree.solvers.router import solve_logistic
 _ENOUGH = 0.4
 """Violation of the optimality conditions, in units of the margin, at which a class is solved."""
 
+_LEAST_GAIN = 0.003
+"""What a pass must add to the dual objective, as a share of all gains, for there to be another."""
+
 _PASSES = 2.5
 _ROUTER_PASSES = 0.4
 """Passes of coordinate descent that count as one Newton step of ``Precision.max_iter``, for leaves
@@ -100,7 +103,7 @@ def _solve(
     length = float(np.sqrt(max(weight @ square / weight.sum(), 1e-30)))
     n_passes, objective = _separate(
         indptr, indices, data, problem.target, first, slack, square, length, W, b, _ENOUGH,
-        most, PARAM(least / length), PARAM(_SHARPNESS), offset, hold,
+        most, _LEAST_GAIN, PARAM(least / length), PARAM(_SHARPNESS), offset, hold,
     )  # fmt: skip
     # the dual starts from nothing: solving it once more would change nothing
     return NodeSolution(W, b, objective * ridge, n_passes, converged=True)
@@ -120,6 +123,7 @@ def _separate(
     b: ParamArray,
     enough: float,
     max_passes: int,
+    least_gain: float,
     least: np.float32,
     sharpness: np.float32,
     offset: ParamArray | None,
@@ -131,7 +135,8 @@ def _separate(
     classes of a row are one vector to the processor. A class that is solved is moved behind those
     that are open; rows that are at zero for all of these are left out until the others are solved.
     Scores start at ``offset``; ``hold`` multiplies the ridge of each class. In the end, weights
-    below ``least`` are left out, and the others multiplied by ``sharpness``.
+    below ``least`` are left out, and the others multiplied by ``sharpness``. A pass that gains less
+    than the share ``least_gain`` of all gains is the last one.
     Returns the number of passes and the sum of the dual objectives.
     """
     d, k = W.shape
@@ -158,6 +163,7 @@ def _separate(
             active[n_rows] = i
             n_rows += 1
     n_active = n_rows
+    total_gain = 0.0
     state = np.uint64(88172645463325252)
     while n_passes < max_passes and n_open > 0:
         n_passes += 1
@@ -173,6 +179,7 @@ def _separate(
             active[at] = active[s]
             active[s] = other
         s = 0
+        gain = 0.0
         while s < n_active:
             i = active[s]
             own = place_of[target[i] - first] if target[i] >= first else k
@@ -212,8 +219,12 @@ def _separate(
                 n_busy += (a > zero) | (gradient <= limit[c])
                 step[c] = (new - a) * side[c]
                 alpha[i, c] = new
+            gained = zero
             for c in range(n_open):
                 moved = max(moved, abs(step[c]))
+            for c in range(n_open):
+                gained += step[c] * step[c]
+            gain += gained * (square[i] + length * length + slack[i])
             if own < n_open:
                 side[own] = -1.0
             if moved > zero:
@@ -233,6 +244,9 @@ def _separate(
                 n_active -= 1
                 active[s] = active[n_active]
                 active[n_active] = i
+        total_gain += gain
+        if gain < least_gain * total_gain:
+            break
         n_solved = 0
         for c in range(n_open - 1, -1, -1):
             limit[c] = highest[c] if highest[c] > zero else np.float32(np.inf)
