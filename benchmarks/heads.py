@@ -273,8 +273,9 @@ def speed(options: argparse.Namespace) -> None:
             row.append(tokens_a_second(network, one, ids))
         rows.append(row)
         print(row, flush=True)
+        part = "speed" if options.size == SIZES[-1] else f"speed_{options.size}"
         report(
-            "speed", options, f"{given.name}: the layer alone, and tokens a second",
+            part, options, f"{given.name}: the layer alone, and tokens a second",
             f"Size {options.size:,}; agreement on {N_AGREED:,} states of novels. `generate` of "
             f"{N_GENERATED} tokens, greedily, best of three.",
             table(["layer", "agreement %", "µs, 1 thread", "µs, 2 threads", "tokens/s, 1 thread",
