@@ -160,7 +160,9 @@ def compared(name: str) -> Iterator[Compared]:
     embedded = _read(f"embedded_{name}")
     if embedded is not None:
         rows = rows_of(embedded.tables[0], "one µs")
-        tree, forest = _first(rows, "thinleaf tree, beam"), _first(rows, "thinleaf forest")
+        tree = _first(rows, "thinleaf tree, beam", "thinleaf tree")
+        assert tree is not None
+        forest = _first(rows, "thinleaf forest")
         others = [row for row in rows if not row.name.startswith("thinleaf")]
         label = f"{name}, sentence embeddings"
         yield Compared(label, f"embedded_{name}", size, tree, forest, _best(others))
