@@ -63,8 +63,11 @@ FLAT_STRENGTH: dict[LeafLoss, float] = {"softmax": DENSE_STRENGTH, "hinge": 0.7}
 _CLEARLY = 0.7
 """The share of the errors of a tree without splits by one feature that one with them may have."""
 
-_WORTH_FITTING = 2.0
+_WORTH_FITTING, _LARGE_WORTH_FITTING = 2.0, 1.4
 """How many times the errors of the tree that has grown a decision tree may have to be fitted."""
+
+_MANY_ROWS = 50_000
+"""From so many rows on, the second tree takes long, and must promise more."""
 
 _MORE_SWEEPS = 3
 _MAY_CATCH_UP = 1.1
@@ -201,7 +204,9 @@ class Candidates:
             return start, grown
         reached = judged_error(grown)
         depth, error = self._decision_tree()
-        if depth == 0 or error > _WORTH_FITTING * reached:
+        few = self.data.n_rows < _MANY_ROWS
+        worth = _WORTH_FITTING if few else _LARGE_WORTH_FITTING
+        if depth == 0 or error > worth * reached:
             return start, grown
         other = self._fitted(depth, replace(start.kind, axis=True, deep=True))
         # a fit that goes on from a checkpoint goes on with the tree, and comes here again
