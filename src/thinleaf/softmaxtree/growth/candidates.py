@@ -204,8 +204,7 @@ class Candidates:
             return start, grown
         reached = judged_error(grown)
         depth, error = self._decision_tree()
-        few = self.data.n_rows < _MANY_ROWS
-        worth = _WORTH_FITTING if few else _LARGE_WORTH_FITTING
+        worth = _WORTH_FITTING if self.data.n_rows < _MANY_ROWS else _LARGE_WORTH_FITTING
         if depth == 0 or error > worth * reached:
             return start, grown
         other = self._fitted(depth, replace(start.kind, axis=True, deep=True))

@@ -136,7 +136,8 @@ def _separate(
     that are open; rows that are at zero for all of these are left out until the others are solved.
     Scores start at ``offset``; ``hold`` multiplies the ridge of each class. In the end, weights
     below ``least`` are left out, and the others multiplied by ``sharpness``. A pass that gains less
-    than the share ``least_gain`` of all gains is the last one.
+    than the share ``least_gain`` of all gains is the last one; what ``hold`` adds to curvatures is
+    not counted there.
     Returns the number of passes and the sum of the dual objectives.
     """
     d, k = W.shape
@@ -219,12 +220,9 @@ def _separate(
                 n_busy += (a > zero) | (gradient <= limit[c])
                 step[c] = (new - a) * side[c]
                 alpha[i, c] = new
-            gained = zero
             for c in range(n_open):
-                moved = max(moved, abs(step[c]))
-            for c in range(n_open):
-                gained += step[c] * step[c]
-            gain += gained * (square[i] + length * length + slack[i])
+                moved += step[c] * step[c]
+            gain += moved * (square[i] + length * length + slack[i])
             if own < n_open:
                 side[own] = -1.0
             if moved > zero:
