@@ -46,6 +46,7 @@ FOR_DENSE: dict[str, dict[str, Any]] = {
     "dense ridge · 3": {f"{CANDIDATES}:DENSE_STRENGTH": 0.015},
     "5 sweeps a replacement": {f"{TREE}:_LOCAL_SWEEPS": 5},
     "8 sweeps a round": {f"{TREE}:_DENSE_SWEEPS": 8},
+    "decision trees of many rows, too": {f"{CANDIDATES}:_LARGE_WORTH_FITTING": 2.0},
 }
 FOR_TEXT: dict[str, dict[str, Any]] = {
     "softmax leaves": {"leaf_loss": "softmax"},

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from thinleaf import AdaptiveSoftmaxTreeClassifier, SoftmaxForestClassifier
 from thinleaf._dtypes import INDEX, PARAM
 from thinleaf.model.routing import leaf_of_rows, route
+from thinleaf.softmaxtree.growth import candidates
 from thinleaf.softmaxtree.growth.decision_tree import decision_tree
 from thinleaf.softmaxtree.tao import TrainingData
 
@@ -70,6 +71,15 @@ def test_cells_are_told_apart_as_by_a_decision_tree():
     data, test = cells(4000, 4), cells(2000, 5)
     forest = SoftmaxForestClassifier(n_estimators=3, random_state=0).fit(data.X, data.y)
     assert forest.score(test.X, test.y) > 0.9
+
+
+def test_of_many_rows_a_decision_tree_must_promise_more(monkeypatch):
+    data = cells(4000, 0, 14)
+    monkeypatch.setattr(candidates, "_LARGE_WORTH_FITTING", 0.0)
+    assert AdaptiveSoftmaxTreeClassifier(random_state=0).fit(data.X, data.y)._found.kind.deep
+    monkeypatch.setattr(candidates, "_MANY_ROWS", 1000)
+    clf = AdaptiveSoftmaxTreeClassifier(random_state=0).fit(data.X, data.y)
+    assert not clf._found.kind.deep
 
 
 @pytest.mark.parametrize(
